@@ -1,0 +1,4 @@
+"""The kinds of `kvfence.io` as typed models: the only place where a field of the API is declared.
+
+May import: nothing else of kvfence. No input or output, no asyncio, no Kubernetes client.
+"""
