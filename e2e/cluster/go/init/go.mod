@@ -1,0 +1,3 @@
+module kvfence.invalid/stage/init
+
+go 1.26.0

@@ -1,0 +1,213 @@
+"""The node: namespaces of its own for processes, mounts and network, so that the kernel clears it away.
+
+Everything of a stage descends from one process, the first of its process namespace. When that one dies, by `down` or
+by kill -9, the kernel ends all the others, and with the last of them go the mounts, the network namespaces of pods, the
+link to this machine and its routes. No list of process ids is kept, so none can be stale or name a stranger: the
+process table is the record, and `find` reads it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from e2e.cluster import cgroups, golang, process_table
+from e2e.cluster.errors import StageError
+from e2e.cluster.layout import POD_CIDR, SERVICE_CIDR
+from e2e.cluster.waiting import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from e2e.cluster.layout import Layout
+
+# What the kubelet writes when it starts, for the whole machine. It finds it written already, in files of the node's own
+# that lie over the real ones, so this machine's values stay as they are.
+KERNEL_SETTINGS = {
+    "kernel/panic": 10,
+    "kernel/panic_on_oops": 1,
+    "kernel/keys/root_maxkeys": 1000000,
+    "kernel/keys/root_maxbytes": 25000000,
+    "vm/overcommit_memory": 1,
+    "vm/panic_on_oom": 0,
+}
+# Folders in which containerd, runc, CNI and the kubelet write whatever they are told: empty ones of the node's own.
+PRIVATE_FOLDERS = ("/run", "/var/lib", "/var/log")
+NETWORK_SETTINGS = ("net/ipv4/ip_forward", "net/bridge/bridge-nf-call-iptables", "net/ipv4/conf/all/route_localnet")
+GONE_WITHIN_SECONDS = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A running node.
+
+    Attributes:
+        pid: of its first process, as this machine sees it.
+    """
+
+    layout: Layout
+    pid: int
+
+    def command(self, arguments: Sequence[str]) -> list[str]:
+        """The command line that runs `arguments` on the node.
+
+        `nsenter`, not `ip netns exec`, which mounts a fresh /sys and hides the cgroups. It changes to `/`: give
+        absolute paths.
+        """
+        return ["nsenter", "--target", str(self.pid), "--net", "--mount", "--pid", "--ipc", "--uts", "--", *arguments]
+
+    def run(self, *arguments: str, seconds: float = 120.0, given: bytes | None = None) -> str:
+        """Run a command on the node to its end and return what it printed.
+
+        Raises:
+            StageError: it failed, with what it said.
+        """
+        try:
+            ran = subprocess.run(
+                self.command(arguments), input=given, capture_output=True, timeout=seconds, check=False
+            )
+        except subprocess.TimeoutExpired as late:
+            raise StageError(f"`{' '.join(arguments)}` did not end in {seconds:.0f} s") from late
+        if ran.returncode != 0:
+            said = (ran.stderr or ran.stdout).decode(errors="replace").strip()
+            raise StageError(f"`{' '.join(arguments)}` failed: {said[-2000:]}")
+        return ran.stdout.decode(errors="replace")
+
+    def processes(self) -> dict[str, int]:
+        """Programs that run on the node, outside of pods: name to process id as this machine sees it."""
+        others = (pid for pid in _inhabitants(self.pid) if pid != self.pid)
+        return {Path(arguments[0]).name: pid for pid in others if (arguments := process_table.arguments(pid))}
+
+
+def find(layout: Layout) -> Node | None:
+    """The running node of this stage, if there is one."""
+    for pid in _holders(layout):
+        if process_table.pid_inside(pid) == 1:
+            return Node(layout, pid)
+    return None
+
+
+def start(layout: Layout) -> Node:
+    """Make the namespaces and the link to them.
+
+    Raises:
+        StageError: not root, or the kernel refused; the message says which.
+    """
+    if os.geteuid() != 0:
+        raise StageError("the stage makes network and mount namespaces: run it as root")
+    hidden = [folder for folder in PRIVATE_FOLDERS if layout.root.is_relative_to(folder)]
+    if hidden:
+        raise StageError(
+            f"the cache folder {layout.root} lies in {hidden[0]}: set KVFENCE_STAGE_CACHE to another place"
+        )
+    layout.logs.mkdir(parents=True, exist_ok=True)
+    if layout.with_node:
+        cgroups.make()
+    # --kill-child: without its keeper the node ends too
+    keeper = ["unshare", "--net", "--mount", "--pid", "--ipc", "--uts", "--fork", "--kill-child", "--mount-proc"]
+    program = golang.init() / golang.INIT
+    with (layout.logs / "node.log").open("wb") as log:
+        process = subprocess.Popen(
+            [*keeper, "--propagation", "private", "/bin/sh", "-ec", _set_up(), str(program), layout.name],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+        )  # fmt: skip
+    node = _await_start(layout, process)
+    _connect(node)
+    return node
+
+
+def stop(layout: Layout) -> None:
+    """End the node and all that runs on it, however much of it is left; nothing to do is fine.
+
+    Raises:
+        StageError: something of it could not be removed.
+    """
+    for pid in _holders(layout):
+        ending = _inhabitants(pid) if process_table.pid_inside(pid) == 1 else [pid]
+        process_table.kill(pid)
+        _await_end(ending)
+    # the kernel removes the link a moment after the last process
+    interface = Path("/sys/class/net") / layout.link
+    wait_for(f"network link {layout.link} to go", lambda: not interface.exists(), GONE_WITHIN_SECONDS, every=0.02)
+    if layout.with_node:
+        cgroups.remove()
+
+
+def _set_up() -> str:
+    """Shell script that the node's first process runs, as root in the new namespaces, before it becomes `init`."""
+    settings = "/run/kernel-settings"
+    lines = [
+        "mount --make-rshared /",  # the kubelet wants mounts of volumes to reach containers
+        *(f"mount -t tmpfs -o mode=755 tmpfs {folder}" for folder in PRIVATE_FOLDERS),
+        f"mkdir {settings}",
+    ]
+    for number, (name, value) in enumerate(KERNEL_SETTINGS.items()):
+        lines += [f"echo {value} > {settings}/{number}", f"mount --bind {settings}/{number} /proc/sys/{name}"]
+    lines += ["ip link set lo up", *(f"echo 1 > /proc/sys/{name}" for name in NETWORK_SETTINGS)]
+    return "\n".join([*lines, 'exec "$0" "$1"'])
+
+
+def _await_start(layout: Layout, process: subprocess.Popen[bytes]) -> Node:
+    def up() -> bool:
+        if process.poll() is not None:
+            said = (layout.logs / "node.log").read_text(errors="replace").strip()
+            raise StageError(f"the node's namespaces could not be made: {said or 'unshare says nothing'}")
+        found = find(layout)
+        return found is not None and Path(process_table.arguments(found.pid)[0]).name == golang.INIT
+
+    wait_for("the node's first process", up, GONE_WITHIN_SECONDS, every=0.02)
+    node = find(layout)
+    if node is None:
+        raise StageError(f"the node's first process ended at once: see {layout.logs / 'node.log'}")
+    return node
+
+
+def _connect(node: Node) -> None:
+    """Join the node to this machine by a link, with routes to pods and Services.
+
+    No default route on the node: with one, the kubelet waits for name servers that are not there (2:40 until Ready).
+    """
+    layout = node.layout
+    _ip("link", "add", layout.link, "type", "veth", "peer", "name", "eth0", "netns", str(node.pid))
+    _ip("addr", "add", f"{layout.host_address}/30", "dev", layout.link)
+    _ip("link", "set", layout.link, "up")
+    node.run("ip", "addr", "add", f"{layout.node_address}/30", "dev", "eth0")
+    node.run("ip", "link", "set", "eth0", "up")
+    if layout.with_node:
+        for destination in (POD_CIDR, SERVICE_CIDR):
+            _ip("route", "replace", destination, "via", layout.node_address)
+
+
+def _ip(*arguments: str) -> None:
+    ran = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
+    if ran.returncode != 0:
+        raise StageError(f"`ip {' '.join(arguments)}` failed: {ran.stderr.strip()}")
+
+
+def _holders(layout: Layout) -> list[int]:
+    """Processes that hold the namespaces of this stage: `init`, the shell that becomes it, and the keeper."""
+    return [
+        pid
+        for pid in process_table.pids()
+        if len(arguments := process_table.arguments(pid)) >= 2
+        and Path(arguments[-2]).name == golang.INIT
+        and arguments[-1] == layout.name
+        and Path(arguments[0]).name in {golang.INIT, "sh", "unshare"}
+    ]
+
+
+def _inhabitants(pid: int) -> list[int]:
+    """Processes in the same process namespace; those of pods have namespaces below it and end with it."""
+    namespace = process_table.pid_namespace(pid)
+    if not namespace:  # gone already
+        return []
+    return [other for other in process_table.pids() if process_table.pid_namespace(other) == namespace]
+
+
+def _await_end(ending: list[int]) -> None:
+    wait_for(
+        f"processes {ending} to end", lambda: not any(map(process_table.alive, ending)), GONE_WITHIN_SECONDS, every=0.02
+    )
