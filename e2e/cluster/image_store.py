@@ -38,9 +38,13 @@ class ImageStore:
 
     def remove_containers(self) -> None:
         """Forget the containers of an earlier start, which was ended without asking them, and their file systems."""
-        names = self._run("containers", "list", "--quiet").split()
+        names = self.containers()
         if names:
             self._run("containers", "delete", *names)
+
+    def containers(self) -> list[str]:
+        """Ids of all containers, those that hold pods' namespaces too."""
+        return self._run("containers", "list", "--quiet").split()
 
     def load(self, image: Image) -> None:
         """Have `image` in the store; imports it only when its layers or settings are not those that are there."""
@@ -58,7 +62,7 @@ class ImageStore:
         Raises:
             StageError: `base` is not in the store.
         """
-        base_digest = self._digest(base)
+        base_digest = self.digest(base)
         made_of = images.digest("\n".join([base_digest, *map(images.digest, layers)]).encode())
         if self._made_of(name) == made_of:
             return
@@ -97,7 +101,12 @@ class ImageStore:
         rows = self._run("images", "list", f"name=={name}").splitlines()[1:]
         return rows[0].split() if rows else []
 
-    def _digest(self, name: str) -> str:
+    def digest(self, name: str) -> str:
+        """Digest of the manifest of an image on the node.
+
+        Raises:
+            StageError: it is not there.
+        """
         row = self._row(name)
         if not row:
             raise StageError(f"image {name} is not on the node; there are: {', '.join(self.names()) or 'none'}")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from e2e.cluster import cgroups, golang, process_table
+from e2e.cluster import cgroups, children, golang, process_table
 from e2e.cluster.errors import StageError
 from e2e.cluster.layout import POD_CIDR, SERVICE_CIDR
 from e2e.cluster.waiting import wait_for
@@ -109,11 +109,8 @@ def start(layout: Layout) -> Node:
     # --kill-child: without its keeper the node ends too
     keeper = ["unshare", "--net", "--mount", "--pid", "--ipc", "--uts", "--fork", "--kill-child", "--mount-proc"]
     program = golang.init() / golang.INIT
-    with (layout.logs / "node.log").open("wb") as log:
-        process = subprocess.Popen(
-            [*keeper, "--propagation", "private", "/bin/sh", "-ec", _set_up(), str(program), layout.name],
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-        )  # fmt: skip
+    set_up = ["/bin/sh", "-ec", _set_up(), str(program), layout.name]
+    process = children.start([*keeper, "--propagation", "private", *set_up], layout.logs / "node.log")
     node = _await_start(layout, process)
     _connect(node)
     return node
@@ -129,6 +126,10 @@ def stop(layout: Layout) -> None:
         ending = _inhabitants(pid) if process_table.pid_inside(pid) == 1 else [pid]
         process_table.kill(pid)
         _await_end(ending)
+    entrances = _entrances(layout)
+    for pid in entrances:  # one whose program was stopped has stopped itself, and holds the network
+        process_table.go_on(pid)
+    _await_end(entrances)
     # the kernel removes the link a moment after the last process
     interface = Path("/sys/class/net") / layout.link
     wait_for(f"network link {layout.link} to go", lambda: not interface.exists(), GONE_WITHIN_SECONDS, every=0.02)
@@ -196,6 +197,17 @@ def _holders(layout: Layout) -> list[int]:
         and Path(arguments[-2]).name == golang.INIT
         and arguments[-1] == layout.name
         and Path(arguments[0]).name in {golang.INIT, "sh", "unshare"}
+    ]
+
+
+def _entrances(layout: Layout) -> list[int]:
+    """`nsenter` processes that wait for a program of this stage: in the node's network, but not among its processes."""
+    return [
+        pid
+        for pid in process_table.pids()
+        if (arguments := process_table.arguments(pid))
+        and Path(arguments[0]).name == "nsenter"
+        and any(str(layout.state) in argument for argument in arguments)
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
 from e2e.cluster.errors import StageError
 from e2e.progress import step
@@ -32,7 +33,7 @@ IMAGE_PACKAGES = {
 
 def missing(wanted: dict[str, str]) -> list[str]:
     """Names of the packages whose file is not on this machine."""
-    return [name for name, brings in wanted.items() if not (shutil.which(brings) or os.path.exists(brings))]  # noqa: PTH110
+    return [name for name, brings in wanted.items() if not (shutil.which(brings) or Path(brings).exists())]
 
 
 def install(wanted: dict[str, str]) -> None:

@@ -70,6 +70,11 @@ def terminate(pid: int) -> None:
     _signal(pid, signal.SIGTERM)
 
 
+def go_on(pid: int) -> None:
+    """Let it run again, if it is still there and was stopped."""
+    _signal(pid, signal.SIGCONT)
+
+
 def _signal(pid: int, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from e2e.cluster import children
 from e2e.cluster.errors import StageError
 from e2e.cluster.waiting import wait_for
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable
     from pathlib import Path
 
@@ -61,11 +62,7 @@ class Running:
 def start(node: Node, program: Program) -> Running:
     """Start `program` on the node, in a session of its own: it outlives the command that started it."""
     log = node.layout.logs / f"{program.name}.log"
-    with log.open("ab") as handle:
-        process = subprocess.Popen(
-            node.command([str(program.path), *program.flags]),
-            stdin=subprocess.DEVNULL, stdout=handle, stderr=handle, start_new_session=True,
-        )  # fmt: skip
+    process = children.start(node.command([str(program.path), *program.flags]), log)
     return Running(program, log, process)
 
 

@@ -1,0 +1,24 @@
+"""Start processes that outlive the command which starts them."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+# Python complains when it forgets a child that still runs, and a child that nobody asks after stays a zombie.
+_started: list[subprocess.Popen[bytes]] = []
+
+
+def start(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
+    """Start `command` in a session of its own, its output appended to `log`; reap those that have ended."""
+    _started[:] = [child for child in _started if child.poll() is None]
+    with log.open("ab") as handle:
+        child = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=handle, stderr=handle, start_new_session=True
+        )
+    _started.append(child)
+    return child
