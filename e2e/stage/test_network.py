@@ -44,6 +44,12 @@ def test_a_pod_reaches_another_by_the_name_of_its_service(cluster: Stage, web: s
         assert TEXT in answer(cluster, web, name)
 
 
+def test_a_pod_reaches_the_api_server(cluster: Stage, web: str) -> None:
+    look = "nc -w 3 10.96.0.1 443 </dev/null && echo open"
+    ran = cluster.kubectl.try_run("exec", "--namespace", web, "client", "--", "/bin/sh", "-c", look)
+    assert ran.stdout.strip() == "open", ran.stderr
+
+
 def test_without_dns_the_name_is_unknown_and_the_address_still_answers(cluster: Stage, web: str) -> None:
     address = cluster.kubectl.get("service", "web", "--namespace", web)["spec"]["clusterIP"]
     try:
