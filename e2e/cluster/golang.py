@@ -123,5 +123,6 @@ def with_version(go_mod: str, old: str, new: str) -> str:
     """The text of `go.mod` with Kubernetes at `new` instead of `old`; its libraries are v0.MINOR.PATCH of the same."""
     for prefix in ("v1", "v0"):
         was, now = (re.escape(old), new) if prefix == "v1" else (re.escape("v0" + old[2:]), "v0" + new[2:])
-        go_mod = re.sub(rf"(\bk8s\.io/\S+ ){was}\b", rf"\g<1>{now}", go_mod)
+        # not sigs.k8s.io/..., which may stand at the same version by chance
+        go_mod = re.sub(rf"((?<![\w./-])k8s\.io/\S+ ){was}(?![\w.+-])", rf"\g<1>{now}", go_mod)
     return go_mod

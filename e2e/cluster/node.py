@@ -98,7 +98,7 @@ def start(layout: Layout) -> Node:
     """
     if os.geteuid() != 0:
         raise StageError("the stage makes network and mount namespaces: run it as root")
-    hidden = [folder for folder in PRIVATE_FOLDERS if layout.root.is_relative_to(folder)]
+    hidden = [folder for folder in PRIVATE_FOLDERS if layout.root.resolve().is_relative_to(folder)]
     if hidden:
         raise StageError(
             f"the cache folder {layout.root} lies in {hidden[0]}: set KVFENCE_STAGE_CACHE to another place"
@@ -207,7 +207,7 @@ def _entrances(layout: Layout) -> list[int]:
         for pid in process_table.pids()
         if (arguments := process_table.arguments(pid))
         and Path(arguments[0]).name == "nsenter"
-        and any(str(layout.state) in argument for argument in arguments)
+        and any(f"{layout.state}/" in argument for argument in arguments)
     ]
 
 

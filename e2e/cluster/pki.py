@@ -41,9 +41,9 @@ class Authority:
             digital_signature=True, key_cert_sign=True, crl_sign=True, content_commitment=False, key_encipherment=False,
             data_encipherment=False, key_agreement=False, encipher_only=False, decipher_only=False,
         )  # fmt: skip
-        builder = _builder(name, name, key).add_extension(
-            x509.BasicConstraints(ca=True, path_length=None), critical=True
-        )
+        identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+        builder = _builder(name, name, key).add_extension(identifier, critical=False)
+        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         return cls(builder.add_extension(may, critical=True).sign(key, hashes.SHA256()), key)
 
     def issue(self, who: Identity) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
@@ -51,7 +51,9 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         builder = _builder(_name(who.common_name, who.organization), self.certificate.subject, key)
         usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
-        builder = builder.add_extension(usage, critical=False)
+        # clients in Python 3.13 and newer refuse a certificate that does not name the key of its authority
+        signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
+        builder = builder.add_extension(usage, critical=False).add_extension(signer, critical=False)
         if who.hosts:
             builder = builder.add_extension(x509.SubjectAlternativeName([_host(h) for h in who.hosts]), critical=False)
         return builder.sign(self.key, hashes.SHA256()), key

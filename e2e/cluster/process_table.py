@@ -35,7 +35,7 @@ def pid_namespace(pid: int) -> str:
 def pid_inside(pid: int) -> int:
     """The process id as the process itself sees it; 0 for one that is gone."""
     try:
-        status = (PROC / str(pid) / "status").read_text()
+        status = (PROC / str(pid) / "status").read_text(errors="replace")
     except OSError:
         return 0
     return next((int(line.split()[-1]) for line in status.splitlines() if line.startswith("NSpid:")), 0)
@@ -44,7 +44,7 @@ def pid_inside(pid: int) -> int:
 def alive(pid: int) -> bool:
     """Whether it is there and not just waiting to be reaped."""
     try:
-        stat = (PROC / str(pid) / "stat").read_text()
+        stat = (PROC / str(pid) / "stat").read_text(errors="replace")
     except OSError:
         return False
     return stat.rpartition(")")[2].split()[0] != "Z"
