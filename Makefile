@@ -5,7 +5,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 UV := $(PY) -m uv
 READY := .venv/.ready
-FULL := tests e2e/api e2e/stage e2e/engines e2e/incident
+STAGE_TESTS := e2e/lifecycle e2e/stage e2e/engines e2e/incident
 
 export UV_PYTHON_DOWNLOADS := never
 # A network's own certificate authority is known to the system, not to uv; where Debian's list is there, uv reads it.
@@ -40,16 +40,17 @@ api: stage-build ## Level 3: tests against a real Kubernetes API without nodes
 	$(PY) -m pytest e2e/api
 
 cluster: stage-build ## Level 4: tests against the whole stage, with real SGLang
-	$(PY) -m pytest e2e/stage e2e/engines e2e/incident
+	$(PY) -m pytest $(STAGE_TESTS)
 
 test: lint stage-build ## All levels, as CI runs them
-	$(PY) -m pytest $(FULL)
+	$(PY) -m pytest tests e2e/api $(STAGE_TESTS)
 
 incident: setup ## Show the incident that this project exists for, on the stage
 	$(PY) -m e2e.incident
 
 stage-build: setup ## Build what the stage is made of; does nothing when it is there
 	$(PY) -m e2e.cluster build
+	$(PY) -m e2e.engines
 
 stage-up: setup ## Bring the stage up and leave it running
 	$(PY) -m e2e.cluster up

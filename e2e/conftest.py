@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
 
 from e2e.cluster import node, stage
 from e2e.cluster.layout import API_ONLY, STAGE, Layout, Switches
+from e2e.engines import on_stage, processes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from e2e.cluster.kubectl import Kubectl
     from e2e.cluster.stage import Stage
+    from e2e.engines.processes import Running
+    from e2e.engines.servers import Reached, Server
 
 
 def _up(layout: Layout, switches: Switches) -> Iterator[Stage]:
@@ -53,3 +57,27 @@ def api_namespace(api: Stage) -> Iterator[str]:
 def namespace(cluster: Stage) -> Iterator[str]:
     """A namespace of the test's own on `cluster`."""
     yield from _namespace(cluster.kubectl)
+
+
+@pytest.fixture(scope="module")
+def sglang_processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., dict[str, Running]]]:
+    """Call it with servers: it starts them at once as processes on loopback, and returns them by name."""
+    with ExitStack() as started:
+
+        def start(*servers: Server) -> dict[str, Running]:
+            folder = tmp_path_factory.mktemp("logs")
+            return {one.server.name: one for one in started.enter_context(processes.running(servers, folder))}
+
+        yield start
+
+
+@pytest.fixture(scope="module")
+def sglang_pods(cluster: Stage) -> Iterator[Callable[..., dict[str, Reached]]]:
+    """Call it with servers: it starts them at once as pods in a namespace of their own, and returns them by name."""
+    with ExitStack() as started:
+
+        def start(*servers: Server) -> dict[str, Reached]:
+            pods = started.enter_context(on_stage.running(cluster, servers, f"sglang-{secrets.token_hex(4)}"))
+            return {one.server.name: one for one in pods}
+
+        yield start

@@ -1,0 +1,31 @@
+"""Have the engine images on the stage: the large one is imported once, what changes lies on it as thin layers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from e2e.cluster import packages
+from e2e.cluster.images import Image
+from e2e.engines import environment, layers
+
+if TYPE_CHECKING:
+    from e2e.cluster.image_store import ImageStore
+
+BASE = f"kvfence.io/stage/sglang-base:{environment.VERSION}"
+
+
+def build() -> None:
+    """Build the layers of all engine images; what is there already is not built again."""
+    packages.install(packages.IMAGE_PACKAGES)
+    for version in layers.IMAGES:
+        layers.layers(version)
+
+
+def load(store: ImageStore) -> None:
+    """Have the engine images of all versions in `store`; builds their layers when that has not been done."""
+    packages.install(packages.IMAGE_PACKAGES)
+    store.load(Image(BASE, (layers.debian_layer(), layers.engine_layer())))
+    stage = layers.stage_layer().read_bytes()
+    for version, name in layers.IMAGES.items():
+        older = [] if version == environment.VERSION else [layers.older_layer(version).read_bytes()]
+        store.load_thin(name, BASE, *older, stage)

@@ -1,0 +1,170 @@
+"""The layers of the stage's engine images, as tar files, each built once and kept in the cache.
+
+Four, from the one that hardly ever changes to the one that does: Debian with Python; SGLang with all its packages
+(1.6 GB); an older SGLang in front of it, where it is wanted; the shim and the model. An edit of the shim rebuilds 27
+MB.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from e2e import cache, progress
+from e2e.engines import environment
+from e2e.engines.model import SHIM, model
+from e2e.engines.servers import Place
+
+IMAGES = {
+    version: f"kvfence.io/stage/sglang:{version}" for version in (environment.VERSION, *environment.OLDER_VERSIONS)
+}
+
+SUITE = "bookworm"
+PACKAGES = (
+    "python3.11",
+    # What Mooncake's library links; without one of them SGLang says "Please install mooncake".
+    *("libibverbs1", "libnuma1", "libcurl4"),
+    "libgomp1",
+)
+VENV = "opt/venv"
+PACKAGE_FOLDER = f"{VENV}/lib/python3.11/site-packages"
+NOT_IN_IMAGE = ("torch/test", "torch/include")  # 145 MB that only building and testing torch itself use
+
+SAME_ON_EVERY_RUN = (
+    "--sort=name",
+    "--mtime=@0",
+    "--owner=0",
+    "--group=0",
+    "--numeric-owner",
+    "--mode=a+rX,u+w",
+    "--format=gnu",
+)
+
+EPOCH = "1767225600"  # 2026-01-01, for the times that the Debian layer itself makes up
+
+
+def layers(version: str) -> tuple[Path, ...]:
+    """Return the layers of the image `IMAGES[version]`, lowest first.
+
+    Raises:
+        EngineSetupError: with what failed and what to do.
+    """
+    older = () if version == environment.VERSION else (older_layer(version),)
+    return (debian_layer(), engine_layer(), *older, stage_layer())
+
+
+def place(version: str, address: str) -> Place:
+    """Return where a server runs inside the image of `version`; `address` is how its partners reach it."""
+    older = () if version == environment.VERSION else ("/" + _older_folder(version),)
+    return Place(
+        python=f"/{VENV}/bin/python",
+        model="/models/tiny",
+        import_path=("/opt/shim", *older),
+        listen="0.0.0.0",  # noqa: S104 - inside a pod; who reaches it is the cluster's affair
+        address=address,
+    )
+
+
+def debian_layer() -> Path:
+    """Return a root file system with Debian's Python 3.11 and what the engine's libraries link (1 min, 0.2 GB)."""
+    # Python is compiled again since its own compiled files are told stale by their times in an image.
+    compiled = f'chroot "$1" {_compile("/usr/lib/python3.11")}'
+
+    def build(folder: Path) -> None:
+        command = ["mmdebstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}"]
+        command += [f"--customize-hook={compiled}", SUITE, str(folder / "layer.tar"), str(_apt_sources())]
+        with progress.step("building the Debian layer of the engine images", "about 1 min"):
+            _run(command, {"SOURCE_DATE_EPOCH": EPOCH})
+
+    inputs: dict[str, str | Path] = {"suite": SUITE, "packages": " ".join(PACKAGES), "hook": compiled, "epoch": EPOCH}
+    return cache.built("layer-debian", inputs, build) / "layer.tar"
+
+
+def engine_layer() -> Path:
+    """Return SGLang and its packages as a virtual environment of the image's Python (20 s, 1.6 GB)."""
+    packages = environment.environment() / "lib" / f"python{environment.PYTHON}" / "site-packages"
+
+    def build(folder: Path) -> None:
+        skeleton = folder / "skeleton"
+        (skeleton / PACKAGE_FOLDER).mkdir(parents=True)  # an image gets no folder that no layer names
+        (skeleton / VENV / "bin").mkdir()
+        (skeleton / VENV / "bin" / "python").symlink_to(f"/usr/bin/python{environment.PYTHON}")
+        (skeleton / VENV / "pyvenv.cfg").write_text("home = /usr/bin\ninclude-system-site-packages = false\n")
+        excluded = [f"--exclude=./{path}" for path in NOT_IN_IMAGE]
+        with progress.step("packing SGLang for the engine images", "about 20 s, 1.6 GB"):
+            _tar(folder, skeleton, "opt")
+            _tar(folder, packages, ".", *excluded, f"--transform=s,^\\.,{PACKAGE_FOLDER},S", "--append")
+        shutil.rmtree(skeleton)
+
+    inputs: dict[str, str | Path] = {
+        "environment": packages.parents[2].name,
+        "recipe": " ".join((*NOT_IN_IMAGE, *SAME_ON_EVERY_RUN)),
+    }
+    return cache.built("layer-engine", inputs, build) / "layer.tar"
+
+
+def older_layer(version: str) -> Path:
+    """Return what turns the image into an older SGLang when it comes first on `PYTHONPATH` (3 s, 0.3 GB)."""
+    packages = environment.older(version)
+
+    def build(folder: Path) -> None:
+        with progress.step(f"packing SGLang {version} for its engine image"):
+            _tar(folder, packages, ".", f"--transform=s,^\\.,{_older_folder(version)},S")
+
+    inputs: dict[str, str | Path] = {"packages": packages.name, "recipe": " ".join(SAME_ON_EVERY_RUN)}
+    return cache.built(f"layer-engine-{version}", inputs, build) / "layer.tar"
+
+
+def stage_layer() -> Path:
+    """Return the layer with the shim and the copy model (27 MB). For the stage only: neither is in an image that
+    users get.
+    """
+    weights = model()
+
+    def build(folder: Path) -> None:
+        python = environment.environment() / "bin" / "python"
+        shutil.copytree(SHIM, folder / "opt" / "shim", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(weights, folder / "models" / "tiny")
+        _run([str(python), *_compile(str(folder / "opt" / "shim")).split()[1:]], {})
+        _tar(folder, folder, "opt", "models")
+        shutil.rmtree(folder / "opt")
+        shutil.rmtree(folder / "models")
+
+    inputs: dict[str, str | Path] = {"shim": SHIM, "model": weights.name, "recipe": " ".join(SAME_ON_EVERY_RUN)}
+    return cache.built("layer-stage", inputs, build) / "layer.tar"
+
+
+def _older_folder(version: str) -> str:
+    return f"opt/sglang-{version}"
+
+
+def _compile(folder: str) -> str:
+    return f"python3.11 -m compileall -q -f --invalidation-mode unchecked-hash {folder}"
+
+
+def _apt_sources() -> Path:
+    """Return this machine's own list of Debian's packages: its mirror, not one of ours."""
+    for path in (Path("/etc/apt/sources.list.d/debian.sources"), Path("/etc/apt/sources.list")):
+        if path.is_file():
+            return path
+    raise environment.EngineSetupError(
+        "this machine has neither /etc/apt/sources.list.d/debian.sources nor /etc/apt/sources.list. The engine images "
+        f"take Debian ({SUITE}) from there: write one of them."
+    )
+
+
+def _tar(folder: Path, root: Path, *arguments: str) -> None:
+    command = ["tar", "-C", str(root), *SAME_ON_EVERY_RUN, f"--file={folder / 'layer.tar'}"]
+    action = [] if "--append" in arguments else ["--create"]
+    _run([*command, *action, *arguments], {})
+
+
+def _run(command: list[str], settings: dict[str, str]) -> None:
+    try:
+        done = subprocess.run(command, env=os.environ | settings, capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        raise environment.EngineSetupError(f"{command[0]} is not installed; `apt-get install {command[0]}`") from error
+    if done.returncode:
+        raise environment.EngineSetupError(f"`{' '.join(command)}` failed:\n{done.stderr[-4000:]}")
