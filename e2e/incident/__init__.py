@@ -1,0 +1,1 @@
+"""The incident that the project exists for, played on real SGLang pairs."""
