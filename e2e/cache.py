@@ -71,12 +71,24 @@ def built(kind: str, inputs: Mapping[str, str | Path], build: Callable[[Path], N
     place = root() / kind / key(inputs)
     with lock(kind):  # another process may be building the same
         if not place.is_dir():
-            part = place.with_suffix(".part")
-            shutil.rmtree(part, ignore_errors=True)
-            part.mkdir(parents=True)
-            build(part)
-            part.rename(place)
+            with _part(place) as part:
+                build(part)
+                part.rename(place)
         os.utime(place)  # last use, for the line below
         for old in sorted(place.parent.iterdir(), key=lambda p: p.stat().st_mtime, reverse=True)[KEPT_PER_KIND:]:
             shutil.rmtree(old)
     return place
+
+
+@contextmanager
+def _part(place: Path) -> Iterator[Path]:
+    """An empty folder to build in. Only one of each kind is built at a time, so any other is left of a killed build."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    for stale in place.parent.glob("*.part"):
+        shutil.rmtree(stale)
+    part = place.with_suffix(".part")
+    part.mkdir()
+    try:
+        yield part
+    finally:
+        shutil.rmtree(part, ignore_errors=True)

@@ -231,3 +231,20 @@ def test_a_relative_place_is_made_absolute_since_commands_on_the_node_start_else
     monkeypatch.setenv(variable, "mine")
     monkeypatch.chdir(tmp_path)
     assert cache.root() == tmp_path / place
+
+
+def test_a_failed_build_leaves_no_folder_and_a_killed_one_is_cleared_by_the_next(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KVFENCE_STAGE_CACHE", str(tmp_path))
+    killed = tmp_path / "thing" / "0123456789abcdef.part"
+    killed.mkdir(parents=True)
+    (killed / "half").touch()
+
+    def fail(folder: Path) -> None:
+        (folder / "big").touch()
+        raise OSError("no space left")
+
+    with pytest.raises(OSError, match="no space left"):
+        cache.built("thing", {"a": "1"}, fail)
+    assert list((tmp_path / "thing").iterdir()) == []
