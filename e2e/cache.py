@@ -74,8 +74,11 @@ def built(kind: str, inputs: Mapping[str, str | Path], build: Callable[[Path], N
             with _part(place) as part:
                 build(part)
                 part.rename(place)
-        os.utime(place)  # last use, for the line below
-        for old in sorted(place.parent.iterdir(), key=lambda p: p.stat().st_mtime, reverse=True)[KEPT_PER_KIND:]:
+        os.utime(place)  # when it was used last
+        others = sorted(
+            (p for p in place.parent.iterdir() if p != place), key=lambda p: p.stat().st_mtime, reverse=True
+        )
+        for old in others[KEPT_PER_KIND - 1 :]:
             shutil.rmtree(old)
     return place
 

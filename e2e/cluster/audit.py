@@ -44,6 +44,8 @@ class AuditLog:
         with self.path.open("rb") as log:
             log.seek(position)
             for line in log:
+                if not line.endswith(b"\n"):  # still being written: its request has not been answered
+                    return
                 event: dict[str, Any] = json.loads(line)
                 about = event.get("objectRef", {})
                 yield Request(

@@ -76,7 +76,7 @@ def _built(module: str, package: str, commands: tuple[str, ...], said: str, ldfl
 
 
 def _go_version() -> str:
-    return subprocess.run([_program(), "env", "GOVERSION"], capture_output=True, text=True, check=True).stdout.strip()
+    return _go(MODULES, "env", "GOVERSION").strip()
 
 
 def _program() -> str:
@@ -88,13 +88,14 @@ def _program() -> str:
     return found
 
 
-def _go(folder: Path, *arguments: str) -> None:
+def _go(folder: Path, *arguments: str) -> str:
     environment = os.environ | {"CGO_ENABLED": "0"}
     ran = subprocess.run(
         [_program(), *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
     if ran.returncode != 0:
         raise StageError(f"`go {' '.join(arguments)}` failed in {folder}:\n{ran.stderr[-4000:]}")
+    return ran.stdout
 
 
 def change_kubernetes_version(version: str) -> None:

@@ -53,7 +53,7 @@ def layer(source: Path, at: str = "/") -> bytes:
         at: where its content lies in the image, an absolute path.
 
     Returns:
-        A tar that depends on names and contents alone: owner is root, times are 0.
+        A tar that depends on names, contents and modes alone: owner is root, times are 0.
     """
 
     def plain(info: tarfile.TarInfo) -> tarfile.TarInfo | None:
@@ -111,7 +111,8 @@ def thin_archive(name: str, manifest: dict[str, Any], config: dict[str, Any], ad
     diff_ids = [*config["rootfs"]["diff_ids"], *map(digest, added)]
     history = [*config.get("history", []), *({"created_by": "kvfence stage"} for _ in added)]
     raw_config = json.dumps(config | {"rootfs": config["rootfs"] | {"diff_ids": diff_ids}, "history": history}).encode()
-    media_type = manifest["layers"][-1]["mediaType"]
+    # plain tars, whatever the base's layers are: application/vnd.oci.image.layer.v1.tar+gzip, ...diff.tar.gzip
+    media_type = manifest["layers"][-1]["mediaType"].removesuffix("+gzip").removesuffix(".gzip")
     new_layers = [{"mediaType": media_type, "digest": digest(one), "size": len(one)} for one in added]
     raw_manifest = json.dumps(
         manifest

@@ -156,8 +156,7 @@ def _await_start(layout: Layout, process: subprocess.Popen[bytes]) -> Node:
         if process.poll() is not None:
             said = (layout.logs / "node.log").read_text(errors="replace").strip()
             raise StageError(f"the node's namespaces could not be made: {said or 'unshare says nothing'}")
-        found = find(layout)
-        return found is not None and Path(process_table.arguments(found.pid)[0]).name == golang.INIT
+        return find(layout) is not None
 
     wait_for("the node's first process", up, GONE_WITHIN_SECONDS, every=0.02)
     node = find(layout)
@@ -189,14 +188,14 @@ def _ip(*arguments: str) -> None:
 
 
 def _holders(layout: Layout) -> list[int]:
-    """Processes that hold the namespaces of this stage: `init`, the shell that becomes it, and the keeper."""
+    """Processes that hold the namespaces of this stage: the keeper, and `init`, which ends with it in any phase."""
     return [
         pid
         for pid in process_table.pids()
         if len(arguments := process_table.arguments(pid)) >= 2
         and Path(arguments[-2]).name == golang.INIT
         and arguments[-1] == layout.name
-        and Path(arguments[0]).name in {golang.INIT, "sh", "unshare"}
+        and Path(arguments[0]).name in {golang.INIT, "unshare"}
     ]
 
 

@@ -51,3 +51,10 @@ def test_a_request_that_is_about_no_object_is_read_too(log: AuditLog) -> None:
 def test_writes_are_told_from_reads(verb: str, writes: bool, log: AuditLog) -> None:
     answer(log, verb, resource="pods")
     assert [request.is_write for request in log.since(0)] == [writes]
+
+
+def test_a_line_that_is_still_being_written_ends_the_reading(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    whole = json.dumps({"user": {"username": "admin"}, "verb": "create", "objectRef": {"resource": "pods"}})
+    path.write_text(f"{whole}\n{whole[:20]}")
+    assert [one.verb for one in AuditLog(path).since(0)] == ["create"]

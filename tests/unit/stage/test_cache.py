@@ -248,3 +248,13 @@ def test_a_failed_build_leaves_no_folder_and_a_killed_one_is_cleared_by_the_next
     with pytest.raises(OSError, match="no space left"):
         cache.built("thing", {"a": "1"}, fail)
     assert list((tmp_path / "thing").iterdir()) == []
+
+
+def test_what_is_used_now_is_never_among_the_forgotten_even_if_the_clock_steps_back(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KVFENCE_STAGE_CACHE", str(tmp_path))
+    for number in range(cache.KEPT_PER_KIND):
+        os.utime(cache.built("thing", {"a": str(number)}, lambda _: None), (2**33, 2**33))
+    assert cache.built("thing", {"a": "now"}, lambda _: None).is_dir()
+    assert len(list((tmp_path / "thing").iterdir())) == cache.KEPT_PER_KIND

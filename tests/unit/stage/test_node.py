@@ -82,12 +82,12 @@ def test_a_keeper_without_its_first_process_is_not_the_node_but_is_ended(
     assert kills == [40]
 
 
-def test_a_first_process_that_still_sets_up_is_ended_too(layout: Layout, proc: FakeProc, kills: list[int]) -> None:
-    proc.add(41, ["/bin/sh", "-ec", "script", INIT, "trial"], inside=1, namespace=INSIDE)
-    proc.add(42, ["mount", "-t", "tmpfs"], inside=2, namespace=INSIDE)
+def test_a_strangers_shell_script_that_is_given_our_words_is_left_alone(
+    layout: Layout, proc: FakeProc, kills: list[int]
+) -> None:
+    proc.add(41, ["/bin/sh", "script.sh", INIT, "trial"])
     node.stop(layout)
-    assert kills == [41]
-    assert process_table.pids() == []
+    assert kills == []
 
 
 def test_stopping_waits_for_every_process_of_the_node(
@@ -217,8 +217,8 @@ def test_a_start_is_found_by_what_it_is_called_with(layout: Layout, proc: FakePr
     proc.add(40, start_command(layout))
     shell = start_command(layout)[start_command(layout).index("/bin/sh") :]
     proc.add(41, shell, inside=1, namespace=INSIDE)
-    assert sorted(node._holders(layout)) == [40, 41]
-    assert node.find(layout) == Node(layout, 41)
+    assert node._holders(layout) == [40], "the keeper, with which its child ends"
+    assert node.find(layout) is None, "not before it is init"
 
 
 def test_the_node_ends_with_its_keeper_so_that_a_killed_run_leaves_no_shim(layout: Layout, almost_root: None) -> None:
