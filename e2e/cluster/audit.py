@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from e2e.errors import StageError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -40,7 +42,13 @@ class AuditLog:
         return self.path.stat().st_size
 
     def since(self, position: int) -> Iterator[Request]:
-        """The requests that were answered after `position`."""
+        """The requests that were answered after `position`.
+
+        Raises:
+            StageError: the log is shorter than that.
+        """
+        if position > self.position():
+            raise StageError(f"{self.path} ends before byte {position}: it was begun anew, and counts nothing")
         with self.path.open("rb") as log:
             log.seek(position)
             for line in log:

@@ -29,6 +29,8 @@ def make() -> None:
     for hierarchy in hierarchies():
         group = hierarchy / CGROUP
         group.mkdir(exist_ok=True)
+        if hierarchy == MOUNT:  # v2 inherits
+            continue
         for name in ("cpuset.cpus", "cpuset.mems"):
             if (group / name).exists() and not (group / name).read_text().strip():
                 (group / name).write_text((hierarchy / name).read_text())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 from typing import TYPE_CHECKING
 
+from e2e.commands import without_proxies
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -18,7 +20,12 @@ def start(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
     _started[:] = [child for child in _started if child.poll() is None]
     with log.open("ab") as handle:
         child = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=handle, stderr=handle, start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=handle,
+            stderr=handle,
+            env=without_proxies(),  # Kubernetes' own clients would ask a proxy for the API server
+            start_new_session=True,
         )
     _started.append(child)
     return child

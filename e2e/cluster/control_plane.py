@@ -69,6 +69,7 @@ def apiserver(folder: Path, layout: Layout, *, audit: bool) -> Program:
         flags |= {
             "--audit-policy-file": str(audit_policy_file(layout)),
             "--audit-log-path": str(layout.audit_log),
+            "--audit-log-maxsize": "0",  # never rotated: a position in it stays what it was
             "--audit-log-mode": "blocking",  # an event is on disk when the answer is out: tests count right after
         }
     return Program(folder / "kube-apiserver", _joined(flags))

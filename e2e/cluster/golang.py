@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 from e2e import cache
-from e2e.cluster.errors import StageError
+from e2e.commands import run
+from e2e.errors import StageError
 from e2e.progress import step
 
 MODULES = Path(__file__).parent / "go"
@@ -33,34 +32,34 @@ def kubernetes() -> Path:
     # without the stamp the server says v0.0.0-master and Helm's kubeVersion checks fail
     stamp = {"gitVersion": version, "gitMajor": "1", "gitMinor": version.split(".")[1], "gitTreeState": "clean"}
     flags = " ".join(f"-X {package}.{name}={value}" for name, value in stamp.items())
-    what = f"building Kubernetes {version}"
-    return _built("kubernetes", ".", KUBERNETES_COMMANDS, f"{what}|about 11 min on 2 cores, then cached", flags)
+    return _built("kubernetes", f"Kubernetes {version}", "7 to 11 min on 2 cores, once", KUBERNETES_COMMANDS, flags)
 
 
 def etcd() -> Path:
     """Folder with `etcd`."""
-    return _built("etcd", "go.etcd.io/etcd/server/v3", ("etcd",), "building etcd|about 1 min")
+    return _built("etcd", "etcd", "about 1 min", ("etcd",), package="go.etcd.io/etcd/server/v3")
 
 
 def addons() -> Path:
     """Folder with `coredns` and `network-policy`."""
-    return _built("addons", ".", ADDON_COMMANDS, "building CoreDNS and the NetworkPolicy firewall|about 2 min")
+    return _built("addons", "CoreDNS and the NetworkPolicy firewall", "about 2 min", ADDON_COMMANDS)
 
 
 def init() -> Path:
     """Folder with the first process of the node and of each pod, a static binary."""
-    return _built("init", ".", (INIT,), "building the init process|seconds")
+    return _built("init", "the init process", "seconds", (INIT,))
 
 
-def _built(module: str, package: str, commands: tuple[str, ...], said: str, ldflags: str = "") -> Path:
+def _built(
+    module: str, what: str, expect: str, commands: tuple[str, ...], ldflags: str = "", package: str = "."
+) -> Path:
     """Build `package` of `go/<module>` and link it under each of its command names."""
     source = MODULES / module
-    what, expect = said.split("|")
     # the same flags for all, always: another set compiles the whole of it anew
     flags = ["-trimpath", "-ldflags", f"-s -w {ldflags}".strip()]
 
     def build(folder: Path) -> None:
-        with step(what, expect):
+        with step(f"building {what}", expect):
             binary = folder / commands[0]
             _go(source, "build", "-o", str(binary), *flags, package)
             for other in commands[1:]:
@@ -79,23 +78,14 @@ def _go_version() -> str:
     return _go(MODULES, "env", "GOVERSION").strip()
 
 
-def _program() -> str:
-    found = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
-    if not found:
+def _go(folder: Path, *arguments: str) -> str:
+    program = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
+    if not program:
         raise StageError(
             "the stage is built with Go 1.26 or newer, and there is no `go` on PATH: install it, then try again"
         )
-    return found
-
-
-def _go(folder: Path, *arguments: str) -> str:
-    environment = os.environ | {"CGO_ENABLED": "0"}
-    ran = subprocess.run(
-        [_program(), *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
-    if ran.returncode != 0:
-        raise StageError(f"`go {' '.join(arguments)}` failed in {folder}:\n{ran.stderr[-4000:]}")
-    return ran.stdout
+    shown = f"`go {' '.join(arguments)}` in {folder}"
+    return run(program, *arguments, folder=folder, settings={"CGO_ENABLED": "0"}, shown=shown)
 
 
 def change_kubernetes_version(version: str) -> None:

@@ -19,19 +19,15 @@ READ_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What an image is made of.
-
-    Attributes:
-        name: reference with a tag other than `latest`, which the kubelet would pull.
-        layers: tar files, the large and old ones first: containerd unpacks each digest once.
-        environment: `NAME=value`.
-        entrypoint: what a pod without `command` runs.
-    """
+    """What an image is made of."""
 
     name: str
+    """Reference with a tag other than `latest`, which the kubelet would pull."""
     layers: tuple[Path, ...]
+    """Tar files, the large and old ones first: containerd unpacks each digest once."""
     environment: tuple[str, ...] = ("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",)
     entrypoint: tuple[str, ...] = ()
+    """What a pod without `command` runs."""
 
 
 def digest(content: bytes) -> str:

@@ -7,7 +7,8 @@ import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from e2e.cluster.errors import StageError
+from e2e.commands import without_proxies
+from e2e.errors import StageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,12 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Kubectl:
-    """`kubectl` with the administrator's credentials of one cluster.
-
-    Attributes:
-        program: of the right version.
-        kubeconfig: names the cluster and the user.
-    """
+    """`kubectl` with the administrator's credentials of one cluster."""
 
     program: Path
     kubeconfig: Path
@@ -30,7 +26,15 @@ class Kubectl:
         """Run it to its end, whatever that is; a call that takes too long ends with exit code 124."""
         command = [str(self.program), "--kubeconfig", str(self.kubeconfig), *arguments]
         try:
-            return subprocess.run(command, input=given, capture_output=True, text=True, timeout=seconds, check=False)
+            return subprocess.run(
+                command,
+                env=without_proxies(),
+                input=given,
+                capture_output=True,
+                text=True,
+                timeout=seconds,
+                check=False,
+            )
         except subprocess.TimeoutExpired:
             return subprocess.CompletedProcess(command, 124, "", f"no end in {seconds:.0f} s")
 

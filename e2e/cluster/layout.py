@@ -20,33 +20,26 @@ CGROUP = "kvfence-stage"
 
 @dataclass(frozen=True, slots=True)
 class Switches:
-    """What a cluster may have beside Kubernetes itself.
-
-    Attributes:
-        dns: names of Services resolve in pods (CoreDNS).
-        network_policy: NetworkPolicy objects are enforced on packets (kube-router's firewall); without it they are
-            objects like any other.
-        audit: every request to the API server is written to `Layout.audit_log`, for counting writes.
-    """
+    """What a cluster may have beside Kubernetes itself."""
 
     dns: bool = False
+    """Names of Services resolve in pods (CoreDNS)."""
     network_policy: bool = False
+    """NetworkPolicy objects are enforced on packets (kube-router's firewall); else they are objects like any other."""
     audit: bool = False
+    """Every request to the API server is written to `Layout.audit_log`, for counting writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Names and places of one stage. Several may run at once when their `subnet` differs.
-
-    Attributes:
-        name: tells this stage's processes and files from another's.
-        subnet: which /30 of 198.18.0.0/24 (a block reserved for tests) joins the node to this machine.
-        with_node: a kubelet and what it needs; without, the API alone (etcd, API server, controller-manager).
-    """
+    """Names and places of one stage. A machine has room for one with a node, and for any number without."""
 
     name: str
+    """Tells this stage's processes and files from another's."""
     subnet: int
+    """Which /30 of 198.18.0.0/24 (a block reserved for tests) joins the node to this machine; no two the same."""
     with_node: bool
+    """A kubelet and what it needs; without, the API alone: etcd, API server, controller-manager."""
     root: Path = field(default_factory=cache.root)
 
     @property
@@ -96,7 +89,7 @@ class Layout:
 
     @property
     def images(self) -> Path:
-        """containerd's image store: cache, shared by all stages with a node, so that 2 GB are imported once."""
+        """containerd's image store: cache, so that 2 GB are imported once."""
         return self.root / "images"
 
 

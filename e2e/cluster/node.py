@@ -8,18 +8,18 @@ process table is the record, and `find` reads it.
 
 from __future__ import annotations
 
-import os
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from e2e import commands
 from e2e.cluster import cgroups, children, golang, process_table
-from e2e.cluster.errors import StageError
 from e2e.cluster.layout import POD_CIDR, SERVICE_CIDR
 from e2e.cluster.waiting import wait_for
+from e2e.errors import StageError
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Sequence
 
     from e2e.cluster.layout import Layout
@@ -36,20 +36,18 @@ KERNEL_SETTINGS = {
 }
 # Folders in which containerd, runc, CNI and the kubelet write whatever they are told: empty ones of the node's own.
 PRIVATE_FOLDERS = ("/run", "/var/lib", "/var/log")
-NETWORK_SETTINGS = ("net/ipv4/ip_forward", "net/bridge/bridge-nf-call-iptables", "net/ipv4/conf/all/route_localnet")
+BRIDGE_SETTING = "net/bridge/bridge-nf-call-iptables"
+NETWORK_SETTINGS = ("net/ipv4/ip_forward", BRIDGE_SETTING, "net/ipv4/conf/all/route_localnet")
 GONE_WITHIN_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A running node.
-
-    Attributes:
-        pid: of its first process, as this machine sees it.
-    """
+    """A running node."""
 
     layout: Layout
     pid: int
+    """Of its first process, as this machine sees it."""
 
     def command(self, arguments: Sequence[str]) -> list[str]:
         """The command line that runs `arguments` on the node.
@@ -59,22 +57,13 @@ class Node:
         """
         return ["nsenter", "--target", str(self.pid), "--net", "--mount", "--pid", "--ipc", "--uts", "--", *arguments]
 
-    def run(self, *arguments: str, seconds: float = 120.0, given: bytes | None = None) -> str:
+    def run(self, *arguments: str, seconds: float = 120.0, given: bytes = b"") -> str:
         """Run a command on the node to its end and return what it printed.
 
         Raises:
             StageError: it failed, with what it said.
         """
-        try:
-            ran = subprocess.run(
-                self.command(arguments), input=given, capture_output=True, timeout=seconds, check=False
-            )
-        except subprocess.TimeoutExpired as late:
-            raise StageError(f"`{' '.join(arguments)}` did not end in {seconds:.0f} s") from late
-        if ran.returncode != 0:
-            said = (ran.stderr or ran.stdout).decode(errors="replace").strip()
-            raise StageError(f"`{' '.join(arguments)}` failed: {said[-2000:]}")
-        return ran.stdout.decode(errors="replace")
+        return commands.run(*self.command(arguments), given=given, seconds=seconds, shown=f"`{' '.join(arguments)}`")
 
     def processes(self) -> dict[str, int]:
         """Programs that run on the node, outside of pods: name to process id as this machine sees it."""
@@ -83,9 +72,10 @@ class Node:
 
 
 def find(layout: Layout) -> Node | None:
-    """The running node of this stage, if there is one."""
+    """The running node of this stage, if there is one. One that is still being set up is not there yet."""
     for pid in _holders(layout):
-        if process_table.pid_inside(pid) == 1:
+        program = "".join(process_table.arguments(pid)[:1])  # none if it ended just now
+        if process_table.pid_inside(pid) == 1 and Path(program).name == golang.INIT:
             return Node(layout, pid)
     return None
 
@@ -94,10 +84,8 @@ def start(layout: Layout) -> Node:
     """Make the namespaces and the link to them.
 
     Raises:
-        StageError: not root, or the kernel refused; the message says which.
+        StageError: the cache folder is in the way, or the kernel refused; the message says which.
     """
-    if os.geteuid() != 0:
-        raise StageError("the stage makes network and mount namespaces: run it as root")
     hidden = [folder for folder in PRIVATE_FOLDERS if layout.root.resolve().is_relative_to(folder)]
     if hidden:
         raise StageError(
@@ -147,6 +135,7 @@ def _set_up() -> str:
     ]
     for number, (name, value) in enumerate(KERNEL_SETTINGS.items()):
         lines += [f"echo {value} > {settings}/{number}", f"mount --bind {settings}/{number} /proc/sys/{name}"]
+    lines.append(f"[ -e /proc/sys/{BRIDGE_SETTING} ] || modprobe br_netfilter")  # nothing else loads it
     lines += ["ip link set lo up", *(f"echo 1 > /proc/sys/{name}" for name in NETWORK_SETTINGS)]
     return "\n".join([*lines, 'exec "$0" "$1"'])
 
@@ -171,20 +160,14 @@ def _connect(node: Node) -> None:
     No default route on the node: with one, the kubelet waits for name servers that are not there (2:40 until Ready).
     """
     layout = node.layout
-    _ip("link", "add", layout.link, "type", "veth", "peer", "name", "eth0", "netns", str(node.pid))
-    _ip("addr", "add", f"{layout.host_address}/30", "dev", layout.link)
-    _ip("link", "set", layout.link, "up")
+    commands.run("ip", "link", "add", layout.link, "type", "veth", "peer", "name", "eth0", "netns", str(node.pid))
+    commands.run("ip", "addr", "add", f"{layout.host_address}/30", "dev", layout.link)
+    commands.run("ip", "link", "set", layout.link, "up")
     node.run("ip", "addr", "add", f"{layout.node_address}/30", "dev", "eth0")
     node.run("ip", "link", "set", "eth0", "up")
     if layout.with_node:
         for destination in (POD_CIDR, SERVICE_CIDR):
-            _ip("route", "replace", destination, "via", layout.node_address)
-
-
-def _ip(*arguments: str) -> None:
-    ran = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
-    if ran.returncode != 0:
-        raise StageError(f"`ip {' '.join(arguments)}` failed: {ran.stderr.strip()}")
+            commands.run("ip", "route", "replace", destination, "via", layout.node_address)
 
 
 def _holders(layout: Layout) -> list[int]:

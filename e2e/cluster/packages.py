@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
-from e2e.cluster.errors import StageError
+from e2e.commands import run
+from e2e.errors import StageError
 from e2e.progress import step
 
 # package: a file that it brings
@@ -22,13 +23,13 @@ NODE_PACKAGES = {
     "busybox-static": "busybox",  # the small image of tests
     "iproute2": "ip",
 }
-IMAGE_PACKAGES = {
-    "mmdebstrap": "mmdebstrap",
-    # what Mooncake's library links; without one of them SGLang says "Please install mooncake"
+# what Mooncake's library links; without one of them SGLang says "Please install mooncake"
+MOONCAKE_PACKAGES = {
     "libibverbs1": "/usr/lib/x86_64-linux-gnu/libibverbs.so.1",
     "libnuma1": "/usr/lib/x86_64-linux-gnu/libnuma.so.1",
     "libcurl4": "/usr/lib/x86_64-linux-gnu/libcurl.so.4",
 }
+IMAGE_PACKAGES = {"mmdebstrap": "mmdebstrap", **MOONCAKE_PACKAGES}
 
 
 def missing(wanted: dict[str, str]) -> list[str]:
@@ -49,14 +50,10 @@ def install(wanted: dict[str, str]) -> None:
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         raise StageError(f"these Debian packages are missing: run, as root, `{command}`")
     with step(f"installing Debian packages: {' '.join(names)}"):
-        environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-        for arguments in (["update"], ["install", "-y", "--no-install-recommends", *names]):
-            ran = subprocess.run(
-                ["apt-get", "-q", *arguments], env=environment, capture_output=True, text=True, check=False
-            )
-            # an unreachable third-party list fails the update but not what is needed here
-            if ran.returncode != 0 and arguments[0] == "install":
-                raise StageError(f"`{command}` failed:\n{ran.stdout[-2000:]}{ran.stderr[-2000:]}")
+        quietly = {"DEBIAN_FRONTEND": "noninteractive"}
+        with contextlib.suppress(StageError):  # a third-party list that is not reached matters only if it is needed
+            run("apt-get", "-q", "update", settings=quietly)
+        run("apt-get", "-q", "install", "-y", "--no-install-recommends", *names, settings=quietly, shown=f"`{command}`")
     still = missing(wanted)
     if still:
         raise StageError(f"apt-get installed {' '.join(still)}, but their files are not where they are on Debian 12")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from e2e.cluster import children
-from e2e.cluster.errors import StageError
 from e2e.cluster.waiting import wait_for
+from e2e.errors import StageError
 
 if TYPE_CHECKING:
     import subprocess
@@ -33,7 +33,7 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class StartedProgram:
     """A program that was started by this process."""
 
     program: Program
@@ -59,11 +59,11 @@ class Running:
             raise StageError(f"{error}\n{self.log}:\n{tail(self.log)}") from None
 
 
-def start(node: Node, program: Program) -> Running:
+def start(node: Node, program: Program) -> StartedProgram:
     """Start `program` on the node, in a session of its own: it outlives the command that started it."""
     log = node.layout.logs / f"{program.name}.log"
     process = children.start(node.command([str(program.path), *program.flags]), log)
-    return Running(program, log, process)
+    return StartedProgram(program, log, process)
 
 
 def tail(log: Path, lines: int = LOG_LINES_SHOWN) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from e2e import cache
 from e2e.cluster import golang
 from e2e.cluster.images import Image, layer
 from e2e.cluster.node_agents import PAUSE_IMAGE
+from e2e.commands import run
 
 BUSYBOX_IMAGE = "kvfence.io/stage/busybox:1"
 
@@ -33,7 +33,7 @@ def busybox() -> Image:
     program = Path(shutil.which("busybox") or "/bin/busybox")
 
     def build(folder: Path) -> None:
-        commands = subprocess.run([program, "--list"], capture_output=True, text=True, check=True).stdout.split()
+        commands = run(str(program), "--list").split()
         with tempfile.TemporaryDirectory() as root:
             binaries = Path(root) / "bin"
             binaries.mkdir()

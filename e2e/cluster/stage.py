@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
-from dataclasses import asdict, dataclass
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,16 +25,17 @@ from e2e.cluster import (
     programs,
     small_images,
 )
-from e2e.cluster.errors import ApiserverHungError, StageError
 from e2e.cluster.image_store import ImageStore
 from e2e.cluster.kubectl import Kubectl
 from e2e.cluster.layout import NODE, Layout, Switches
 from e2e.cluster.waiting import wait_for
+from e2e.errors import ApiserverHungError, StageError
 from e2e.progress import say, step
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from e2e.cluster.node import Node
-    from e2e.cluster.programs import Running
 
 # Generous against what was seen idle on 2 cores: etcd 0.3 s, the API server 2 s, all of it 5 s
 ETCD_SECONDS = 30.0
@@ -94,11 +98,13 @@ def up(layout: Layout, switches: Switches) -> Stage:
     Raises:
         StageError: it does not come up; the message says which part and has the end of its log.
     """
+    _ask_for_root()
     parts = Parts.build(layout)
     with cache.lock(f"stage-{layout.name}"):
-        there = running(layout, parts)
-        if there and there.switches.audit == switches.audit:
+        there = running(layout)
+        if there and there.parts == parts and there.switches.audit == switches.audit:
             return _switched(there, switches)
+        _refuse_another_cache(layout)
         try:
             return _start_afresh(layout, switches, parts)
         except ApiserverHungError as hung:
@@ -112,20 +118,48 @@ def down(layout: Layout) -> None:
     Raises:
         StageError: something of it could not be removed.
     """
+    _ask_for_root()
     with cache.lock(f"stage-{layout.name}"):
         node.stop(layout)
         _clear_state(layout, keep_logs=True)
 
 
-def running(layout: Layout, parts: Parts) -> Stage | None:
-    """The stage, if it is up, whole and made of these parts."""
+@contextmanager
+def borrowed(layout: Layout, switches: Switches | None = None) -> Iterator[Stage]:
+    """The stage for a while: one that is up is used and put back as it was, else one comes up and goes again.
+
+    Args:
+        layout: of the stage.
+        switches: what it must have; without, what it happens to have.
+
+    Raises:
+        StageError: it does not come up, or the one that is up would have to be started afresh for its audit log.
+    """
+    there = running(layout)
+    if there and switches and switches.audit and not there.switches.audit:
+        raise StageError(f"stage {layout.name} is up without its audit log: take it down first (`make stage-down`)")
+    if not there:
+        _refuse_another_cache(layout)  # before `down` below could end it
+    wanted = switches or (there.switches if there else Switches())
+    try:
+        yield up(layout, replace(wanted, audit=there.switches.audit) if there else wanted)
+    finally:
+        if there:
+            up(layout, there.switches)
+        else:
+            down(layout)
+
+
+def running(layout: Layout) -> Stage | None:
+    """The stage, if it is up and whole."""
     found = node.find(layout)
     try:
         record = json.loads(_record(layout).read_text())
         switches = Switches(**record["switches"])
-    except (OSError, ValueError, KeyError, TypeError):  # not there, cut short, or written by another version
+        parts = Parts(**{name: Path(path) for name, path in record["parts"].items()})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # not there, cut short, or of another version
         return None
-    if not found or record.get("parts") != _parts_record(parts):
+    if not found:
         return None
     stage = Stage(layout, switches, parts, found)
     missing = missing_programs(stage)
@@ -133,6 +167,21 @@ def running(layout: Layout, parts: Parts) -> Stage | None:
         say(f"    the stage is there but not whole ({', '.join(missing) or 'the API server does not answer'})")
         return None
     return stage
+
+
+def _ask_for_root() -> None:
+    if os.geteuid() != 0:
+        raise StageError("the stage makes network and mount namespaces: run this as root")
+
+
+def _refuse_another_cache(layout: Layout) -> None:
+    """A stage is found by its name on the whole machine; one that another cache folder holds is not ours to end."""
+    found = node.find(layout)
+    arguments = process_table.arguments(found.pid) if found else []
+    if arguments and not Path(arguments[0]).resolve().is_relative_to(layout.root.resolve()):
+        raise StageError(
+            f"a stage of another cache folder is up ({arguments[0]}): take it down first (`make stage-down`)"
+        )
 
 
 def missing_programs(stage: Stage) -> list[str]:
@@ -179,7 +228,7 @@ def _start_control_plane(stage: Stage) -> None:
     etcd = programs.start(stage.node, control_plane.etcd(parts.etcd, layout))
     if layout.with_node:
         _start_containerd(stage)  # while etcd comes up
-    etcd.wait_until("to listen", lambda: process_table.listens(stage.node.pid, control_plane.ETCD_PORT), ETCD_SECONDS)
+    etcd.wait_until("to listen", partial(process_table.listens, stage.node.pid, control_plane.ETCD_PORT), ETCD_SECONDS)
     program = control_plane.apiserver(parts.kubernetes, layout, audit=stage.switches.audit)
     apiserver = programs.start(stage.node, program)
     try:
@@ -193,17 +242,15 @@ def _start_control_plane(stage: Stage) -> None:
 
 def _start_containerd(stage: Stage) -> None:
     """Start containerd with the images of earlier starts and without their containers, which were killed."""
-    store_only = _containerd(stage, cri=False)
+    _containerd(stage, cri=False)
     stage.images.remove_containers()
-    process_table.terminate(stage.node.processes()["containerd"])
-    store_only.process.wait(CONTAINERD_SECONDS)
+    _end(stage, "containerd")
     _containerd(stage, cri=True)
 
 
-def _containerd(stage: Stage, *, cri: bool) -> Running:
+def _containerd(stage: Stage, *, cri: bool) -> None:
     started = programs.start(stage.node, node_agents.containerd(stage.layout, cri=cri))
     started.wait_until("to answer", stage.images.answers, CONTAINERD_SECONDS)
-    return started
 
 
 def _start_node_agents(stage: Stage) -> None:
@@ -237,9 +284,9 @@ def _switch_dns(stage: Stage, *, on: bool, runs: bool) -> None:
     if on and not runs:
         stage.kubectl.apply(addons.dns_objects(stage.layout))
         started = programs.start(stage.node, addons.coredns(stage.parts.addons, stage.layout))
-        started.wait_until("to listen", lambda: process_table.listens(stage.node.pid, addons.DNS_PORT), ADDON_SECONDS)
+        started.wait_until("to listen", partial(process_table.listens, stage.node.pid, addons.DNS_PORT), ADDON_SECONDS)
     elif runs and not on:
-        process_table.terminate(stage.node.processes()["coredns"])
+        _end(stage, "coredns")
 
 
 def _switch_network_policy(stage: Stage, *, on: bool, runs: bool) -> None:
@@ -247,10 +294,13 @@ def _switch_network_policy(stage: Stage, *, on: bool, runs: bool) -> None:
         started = programs.start(stage.node, addons.network_policy(stage.parts.addons, stage.layout))
         started.wait_until("to write its rules", lambda: _has_policy_rules(stage.node), ADDON_SECONDS)
     elif runs and not on:
-        pid = stage.node.processes()["network-policy"]
-        process_table.terminate(pid)
-        wait_for("network-policy to end", lambda: "network-policy" not in stage.node.processes(), ADDON_SECONDS)
+        _end(stage, "network-policy")
         stage.node.run("/bin/sh", "-ec", addons.REMOVE_POLICY_RULES)
+
+
+def _end(stage: Stage, program: str) -> None:
+    process_table.terminate(stage.node.processes()[program])
+    wait_for(f"{program} to end", lambda: program not in stage.node.processes(), ADDON_SECONDS)
 
 
 def _has_policy_rules(on: Node) -> bool:

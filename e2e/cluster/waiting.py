@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from e2e.cluster.errors import StageError
+from e2e.errors import StageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

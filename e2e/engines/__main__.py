@@ -3,12 +3,11 @@
 import sys
 
 from e2e import progress
-from e2e.cluster.errors import StageError
 from e2e.engines import images
-from e2e.engines.environment import EngineSetupError
+from e2e.errors import StageError
 
 try:
     images.build()
-except (StageError, EngineSetupError) as error:
+except (StageError, OSError) as error:
     progress.say(f"error: {error}")
     sys.exit(1)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import platform
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from e2e import cache, progress
+from e2e.commands import run
+from e2e.errors import StageError
 
 VERSION = "0.5.23"
 OLDER_VERSIONS = ("0.5.19",)
@@ -26,7 +27,7 @@ BESIDE_CHECKOUT = HERE.parents[2] / "shared" / "wheels"
 PYTHON = "3.11"  # the one that Debian 12 has, so that the same packages work in the image
 
 
-class EngineSetupError(RuntimeError):
+class EngineSetupError(StageError):
     """The environment cannot be made; the message says what to do about it."""
 
 
@@ -132,7 +133,7 @@ def _build(folder: Path, source: TorchSource) -> None:
         # added.
         try:
             _install(python, *source.options, f"torch=={TORCH}")
-        except EngineSetupError as error:
+        except StageError as error:
             raise EngineSetupError(f"{error}\nTorch was to come from {source.seen_as}; {SETTING} says where.") from None
 
 
@@ -145,10 +146,7 @@ def _install(python: Path, *arguments: str) -> None:
     _uv("pip", "install", "--quiet", "--python", str(python), "--compile-bytecode", *arguments)
 
 
-def _uv(*arguments: str) -> None:
-    command = [sys.executable, "-m", "uv", *arguments]
-    settings = os.environ | {"PYC_INVALIDATION_MODE": "UNCHECKED_HASH"}
-    done = subprocess.run(command, env=settings, capture_output=True, text=True, check=False)
-    if done.returncode:
-        hint = "uv is part of the development extra: install it first.\n" if "No module named uv" in done.stderr else ""
-        raise EngineSetupError(f"{hint}`{' '.join(command)}` failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
+def _uv(what: str, *arguments: str) -> None:
+    """Run uv. An error names `what` and not the command, in which the address of an index may hold a password."""
+    settings = {"PYC_INVALIDATION_MODE": "UNCHECKED_HASH", "UV_PYTHON_DOWNLOADS": "never"}
+    run(sys.executable, "-m", "uv", what, *arguments, settings=settings, shown=f"`uv {what}`")

@@ -25,7 +25,6 @@ def load(store: ImageStore) -> None:
     """Have the engine images of all versions in `store`; builds their layers when that has not been done."""
     packages.install(packages.IMAGE_PACKAGES)
     store.load(Image(BASE, (layers.debian_layer(), layers.engine_layer())))
-    stage = layers.stage_layer().read_bytes()
     for version, name in layers.IMAGES.items():
-        older = [] if version == environment.VERSION else [layers.older_layer(version).read_bytes()]
-        store.load_thin(name, BASE, *older, stage)
+        older = [] if version == environment.VERSION else [layers.older_layer(version)]
+        store.load_thin(name, BASE, *older, layers.stage_layer())

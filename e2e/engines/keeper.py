@@ -53,6 +53,7 @@ def keep(command: list[str]) -> int:
         status = main.poll()
         return 0 if status is None else status if status >= 0 else 128 - status
     finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not end the cleaning
         shared |= _shared_memory(_below(os.getpid()))
         _kill_all_below()
         _remove(shared)

@@ -7,12 +7,12 @@ MB.
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 from pathlib import Path
 
 from e2e import cache, progress
+from e2e.cluster.packages import MOONCAKE_PACKAGES
+from e2e.commands import run
 from e2e.engines import environment
 from e2e.engines.model import SHIM, model
 from e2e.engines.servers import Place
@@ -22,14 +22,10 @@ IMAGES = {
 }
 
 SUITE = "bookworm"
-PACKAGES = (
-    "python3.11",
-    # What Mooncake's library links; without one of them SGLang says "Please install mooncake".
-    *("libibverbs1", "libnuma1", "libcurl4"),
-    "libgomp1",
-)
+PACKAGES = ("python3.11", *MOONCAKE_PACKAGES, "libgomp1")
 VENV = "opt/venv"
 PACKAGE_FOLDER = f"{VENV}/lib/python3.11/site-packages"
+VENV_SETTINGS = "home = /usr/bin\ninclude-system-site-packages = false\n"
 NOT_IN_IMAGE = ("torch/test", "torch/include")  # 145 MB that only building and testing torch itself use
 
 SAME_ON_EVERY_RUN = (
@@ -74,9 +70,9 @@ def debian_layer() -> Path:
 
     def build(folder: Path) -> None:
         command = ["mmdebstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}"]
-        command += [f"--customize-hook={compiled}", SUITE, str(folder / "layer.tar"), str(_apt_sources())]
+        command += [f"--customize-hook={compiled}", SUITE, str(folder / "layer.tar"), *map(str, apt_sources())]
         with progress.step("building the Debian layer of the engine images", "about 1 min"):
-            _run(command, {"SOURCE_DATE_EPOCH": EPOCH})
+            run(*command, settings={"SOURCE_DATE_EPOCH": EPOCH}, shown="`mmdebstrap`")
 
     inputs: dict[str, str | Path] = {"suite": SUITE, "packages": " ".join(PACKAGES), "hook": compiled, "epoch": EPOCH}
     return cache.built("layer-debian", inputs, build) / "layer.tar"
@@ -91,7 +87,7 @@ def engine_layer() -> Path:
         (skeleton / PACKAGE_FOLDER).mkdir(parents=True)  # an image gets no folder that no layer names
         (skeleton / VENV / "bin").mkdir()
         (skeleton / VENV / "bin" / "python").symlink_to(f"/usr/bin/python{environment.PYTHON}")
-        (skeleton / VENV / "pyvenv.cfg").write_text("home = /usr/bin\ninclude-system-site-packages = false\n")
+        (skeleton / VENV / "pyvenv.cfg").write_text(VENV_SETTINGS)
         excluded = [f"--exclude=./{path}" for path in NOT_IN_IMAGE]
         with progress.step("packing SGLang for the engine images", "about 20 s, 1.6 GB"):
             _tar(folder, skeleton, "opt")
@@ -100,7 +96,7 @@ def engine_layer() -> Path:
 
     inputs: dict[str, str | Path] = {
         "environment": packages.parents[2].name,
-        "recipe": " ".join((*NOT_IN_IMAGE, *SAME_ON_EVERY_RUN)),
+        "recipe": " ".join((PACKAGE_FOLDER, VENV_SETTINGS, *NOT_IN_IMAGE, *SAME_ON_EVERY_RUN)),
     }
     return cache.built("layer-engine", inputs, build) / "layer.tar"
 
@@ -113,7 +109,8 @@ def older_layer(version: str) -> Path:
         with progress.step(f"packing SGLang {version} for its engine image"):
             _tar(folder, packages, ".", f"--transform=s,^\\.,{_older_folder(version)},S")
 
-    inputs: dict[str, str | Path] = {"packages": packages.name, "recipe": " ".join(SAME_ON_EVERY_RUN)}
+    recipe = " ".join((_older_folder(version), *SAME_ON_EVERY_RUN))
+    inputs: dict[str, str | Path] = {"packages": packages.name, "recipe": recipe}
     return cache.built(f"layer-engine-{version}", inputs, build) / "layer.tar"
 
 
@@ -127,12 +124,13 @@ def stage_layer() -> Path:
         python = environment.environment() / "bin" / "python"
         shutil.copytree(SHIM, folder / "opt" / "shim", ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copytree(weights, folder / "models" / "tiny")
-        _run([str(python), *_compile(str(folder / "opt" / "shim")).split()[1:]], {})
+        run(str(python), *_compile(str(folder / "opt" / "shim")).split()[1:])
         _tar(folder, folder, "opt", "models")
         shutil.rmtree(folder / "opt")
         shutil.rmtree(folder / "models")
 
-    inputs: dict[str, str | Path] = {"shim": SHIM, "model": weights.name, "recipe": " ".join(SAME_ON_EVERY_RUN)}
+    recipe = " ".join(("opt/shim", "models/tiny", *SAME_ON_EVERY_RUN))
+    inputs: dict[str, str | Path] = {"shim": SHIM, "model": weights.name, "recipe": recipe}
     return cache.built("layer-stage", inputs, build) / "layer.tar"
 
 
@@ -144,27 +142,23 @@ def _compile(folder: str) -> str:
     return f"python3.11 -m compileall -q -f --invalidation-mode unchecked-hash {folder}"
 
 
-def _apt_sources() -> Path:
-    """Return this machine's own list of Debian's packages: its mirror, not one of ours."""
-    for path in (Path("/etc/apt/sources.list.d/debian.sources"), Path("/etc/apt/sources.list")):
-        if path.is_file():
-            return path
-    raise environment.EngineSetupError(
-        "this machine has neither /etc/apt/sources.list.d/debian.sources nor /etc/apt/sources.list. The engine images "
-        f"take Debian ({SUITE}) from there: write one of them."
-    )
+def apt_sources(folder: Path = Path("/etc/apt")) -> list[Path]:
+    """Return this machine's own lists of Debian's packages: its mirror, not one of ours. Other lists are left out.
+
+    Raises:
+        EngineSetupError: there is none for `SUITE`.
+    """
+    lists = [folder / "sources.list", *sorted((folder / "sources.list.d").glob("*"))]
+    debian = [path for path in lists if path.is_file() and {SUITE, "main"} <= set(path.read_text().split())]
+    if not debian:
+        raise environment.EngineSetupError(
+            f"no list in {folder} names Debian's {SUITE} with its component main, and the engine images take Debian "
+            f"from there: write one, such as {folder}/sources.list.d/debian.sources"
+        )
+    return debian
 
 
 def _tar(folder: Path, root: Path, *arguments: str) -> None:
     command = ["tar", "-C", str(root), *SAME_ON_EVERY_RUN, f"--file={folder / 'layer.tar'}"]
     action = [] if "--append" in arguments else ["--create"]
-    _run([*command, *action, *arguments], {})
-
-
-def _run(command: list[str], settings: dict[str, str]) -> None:
-    try:
-        done = subprocess.run(command, env=os.environ | settings, capture_output=True, text=True, check=False)
-    except FileNotFoundError as error:
-        raise environment.EngineSetupError(f"{command[0]} is not installed; `apt-get install {command[0]}`") from error
-    if done.returncode:
-        raise environment.EngineSetupError(f"`{' '.join(command)}` failed:\n{done.stderr[-4000:]}")
+    run(*command, *action, *arguments, shown=f"packing {root}")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 from e2e import cache, progress
+from e2e.commands import run
 from e2e.engines import environment
 
 HERE = Path(__file__).resolve().parent
@@ -18,18 +17,15 @@ def model() -> Path:
     """Return the folder with the copy model; writes it when there is none yet (5 to 10 s, 27 MB).
 
     Raises:
-        EngineSetupError: with the output of the script that failed.
+        StageError: with the output of the script that failed.
     """
     script = HERE / "copy_model.py"
     python = environment.environment() / "bin" / "python"
 
     def build(folder: Path) -> None:
-        command = [str(python), str(script), str(folder), str(MAX_POSITIONS)]
-        settings = os.environ | {"PYTHONPATH": str(SHIM), "SGLANG_USE_CPU_ENGINE": "1"}
+        settings = {"PYTHONPATH": str(SHIM), "SGLANG_USE_CPU_ENGINE": "1"}
         with progress.step("writing the copy model", "about 10 s"):
-            done = subprocess.run(command, env=settings, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise environment.EngineSetupError(f"writing the copy model failed:\n{done.stderr[-4000:]}")
+            run(str(python), str(script), str(folder), str(MAX_POSITIONS), settings=settings)
 
     # The shim only lets the script import; an edit of it changes no weight. A new lock could.
     inputs: dict[str, str | Path] = {

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from e2e import progress
 from e2e.cluster import programs
-from e2e.cluster.errors import StageError
 from e2e.cluster.waiting import wait_for
 from e2e.engines import images, pods
 from e2e.engines.servers import Reached
+from e2e.errors import StageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,7 +39,7 @@ def running(stage: Stage, servers: Sequence[Server], namespace: str) -> Iterator
             _wait_until_ready(stage, namespace)
         yield tuple(_reached(stage, server, namespace) for server in servers)
     finally:
-        stage.kubectl.run("delete", "namespace", namespace, "--wait=false")
+        stage.kubectl.try_run("delete", "namespace", namespace, "--wait=false")
 
 
 def _wait_until_ready(stage: Stage, namespace: str) -> None:
@@ -47,7 +47,7 @@ def _wait_until_ready(stage: Stage, namespace: str) -> None:
         found = stage.kubectl.get("pods", "--namespace", namespace)["items"]
         for pod in found:
             if pod["status"]["phase"] in ENDED:
-                raise StageError(f"pod {pod['metadata']['name']} ended{_log_of(stage, pod)}")
+                raise StageError(f"pod {pod['metadata']['name']} ended")
         return all(map(_is_ready, found))
 
     try:

@@ -4,13 +4,10 @@ loopback.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from e2e.engines import layers
 from e2e.engines.servers import Ports, Server, launch
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 PORTS = Ports()
 CONTAINER = "engine"
@@ -23,13 +20,12 @@ def image(server: Server) -> str:
     return layers.IMAGES[server.version]
 
 
-def pod(server: Server, namespace: str, labels: Mapping[str, str] | None = None) -> dict[str, Any]:
+def pod(server: Server, namespace: str) -> dict[str, Any]:
     """Return the manifest of a Pod that runs `server`; it is Ready when a request made up by `/health` came back.
 
     Args:
         server: its name becomes the pod's.
         namespace: where the pod is to be.
-        labels: in addition to the one that says the role.
     """
     return {
         "apiVersion": "v1",
@@ -37,7 +33,7 @@ def pod(server: Server, namespace: str, labels: Mapping[str, str] | None = None)
         "metadata": {
             "name": server.name,
             "namespace": namespace,
-            "labels": {ROLE_LABEL: server.role.value, **(labels or {})},
+            "labels": {ROLE_LABEL: server.role.value},
         },
         "spec": {
             "automountServiceAccountToken": False,  # an engine never speaks to the API server

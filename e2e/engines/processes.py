@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import socket
 import subprocess
@@ -18,9 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from e2e import progress
+from e2e.cluster.programs import tail
+from e2e.commands import without_proxies
 from e2e.engines import environment
 from e2e.engines.model import SHIM, model
 from e2e.engines.servers import Place, Ports, Reached, Server, launch
+from e2e.errors import StageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,7 +39,7 @@ imports.
 """
 
 
-class ServerError(RuntimeError):
+class ServerError(StageError):
     """A server died or did not become healthy in time; the message ends with the last lines of its log."""
 
 
@@ -96,8 +98,8 @@ def _process(server: Server, logs: Path) -> Iterator[_Started]:
     ports = _free_ports()
     command = launch(server, place_of(server), ports)
     log = logs / f"{server.name}.log"
-    # Python's own settings and proxies of the calling shell would change what the servers do.
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON") and not k.lower().endswith("_proxy")}
+    # Python's own settings of the calling shell would change what the servers do.
+    inherited = {name: value for name, value in without_proxies().items() if not name.startswith("PYTHON")}
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-I", str(KEEPER), *command.argv],
@@ -117,7 +119,7 @@ def _process(server: Server, logs: Path) -> Iterator[_Started]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-            progress.say(f"{server.name} was not gone after {STOP_LIMIT_SECONDS:.0f} s")
+            raise ServerError(f"{server.name} was not gone after {STOP_LIMIT_SECONDS:.0f} s{_tail(log)}") from None
 
 
 def _free_ports() -> Ports:
@@ -173,5 +175,4 @@ def _is_healthy(url: str) -> bool:
 
 
 def _tail(log: Path) -> str:
-    lines = log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
-    return f"; the end of {log}:\n" + "\n".join(lines)
+    return f"; the end of {log}:\n{tail(log, TAIL_LINES)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from e2e.engines.environment import VERSION
 from e2e.engines.servers import Role, Server
 
 CONTEXT = 4096
@@ -47,7 +48,7 @@ def _decode(name: str, version: str) -> Server:
     )
 
 
-_DECODE = _decode("decode-new", "0.5.23")
+_DECODE = _decode("decode-new", VERSION)
 
 LEAK = Scene(
     "SGLang 0.5.19, as it was",
@@ -56,13 +57,13 @@ LEAK = Scene(
     (1100, 1500, 2000, 2500, 3000),
 )
 TRUNCATED = Scene(
-    "SGLang 0.5.23 with --allow-auto-truncate on prefill",
-    _prefill("prefill-truncating", "0.5.23", "--allow-auto-truncate"),
+    f"SGLang {VERSION} with --allow-auto-truncate on prefill",
+    _prefill("prefill-truncating", VERSION, "--allow-auto-truncate"),
     _DECODE,
     (1100, 2000, 3000),
     kept=PREFILL_POOL - 6,  # as SGLang counts: a place for the next token and a margin
 )
-HANGING = Scene("SGLang 0.5.23", _prefill("prefill-new", "0.5.23"), _DECODE, (1100, 3000), users=0)
+HANGING = Scene(f"SGLang {VERSION}", _prefill("prefill-new", VERSION), _DECODE, (1100, 3000), users=0)
 
 SCENES = (LEAK, TRUNCATED, HANGING)
 

@@ -8,8 +8,8 @@ import secrets
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -18,12 +18,11 @@ import typer
 from rich.console import Console
 
 from e2e import progress
-from e2e.cluster import stage
-from e2e.cluster.errors import StageError
-from e2e.cluster.layout import STAGE, Switches
+from e2e.cluster import packages, stage
+from e2e.cluster.layout import STAGE
 from e2e.engines import images, on_stage, processes
-from e2e.engines.environment import EngineSetupError
 from e2e.engines.servers import Reached
+from e2e.errors import StageError
 from e2e.incident import scenario, table, verdict
 from e2e.incident.cast import SERVERS
 
@@ -41,34 +40,20 @@ def play(on: Ground) -> tuple[scenario.Seen, ...]:
     """Start all servers, play all scenes, stop all servers.
 
     Raises:
-        StageError: the stage or a server on it did not come up.
-        EngineSetupError: SGLang could not be installed.
-        ServerError: a process with SGLang died.
+        StageError: SGLang could not be installed, or the stage or a server did not come up.
     """
     with ExitStack() as running:
         if on is Ground.PROCESSES:
+            packages.install(packages.MOONCAKE_PACKAGES)
             logs = running.enter_context(tempfile.TemporaryDirectory(prefix="kvfence-incident-"))
             servers: Sequence[Reached] = running.enter_context(processes.running(SERVERS, Path(logs)))
         else:
-            up = running.enter_context(_stage())
+            images.build()
+            up = running.enter_context(stage.borrowed(STAGE))
             namespace = f"incident-{secrets.token_hex(3)}"
             servers = running.enter_context(on_stage.running(up, SERVERS, namespace))
         with progress.step("playing the incident", "about 15 s"):
             return asyncio.run(scenario.play_all(servers, random.SystemRandom()))
-
-
-@contextmanager
-def _stage() -> Iterator[stage.Stage]:
-    """The stage that is up, with its switches as they are; else one that is brought up and taken away again."""
-    images.build()
-    there = stage.running(STAGE, stage.Parts.build(STAGE))
-    if there:
-        yield there
-        return
-    try:
-        yield stage.up(STAGE, Switches())
-    finally:
-        stage.down(STAGE)
 
 
 def show(on: Annotated[Ground, typer.Option(help="What the servers run as.")] = Ground.PODS) -> None:
@@ -76,7 +61,7 @@ def show(on: Annotated[Ground, typer.Option(help="What the servers run as.")] = 
     began = time.monotonic()
     try:
         played = play(on)
-    except (StageError, EngineSetupError, processes.ServerError) as error:
+    except (StageError, OSError) as error:  # OSError: a full disk, a folder that may not be written
         progress.say(f"error: {error}")
         sys.exit(2)
     table.show(played, Console() if sys.stdout.isatty() else Console(width=WIDTH_WITHOUT_TERMINAL))

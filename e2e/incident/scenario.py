@@ -42,7 +42,7 @@ class Seen:
     copies: bool
     """Whether the pair goes on with a marker that stands in the very prompt. If not, no leak would show either."""
     planted: tuple[str, ...]
-    """The marker of each user A."""
+    """The marker of each user A whose words decode's pages may hold, those of earlier scenes too."""
     asked: tuple[Asked, ...]
 
 
@@ -59,7 +59,11 @@ async def play_all(servers: Iterable[Reached], chance: random.Random) -> tuple[S
         in_turn.setdefault(scene.decode.name, []).append(scene)
 
     async def one_after_the_other(scenes: list[Scene]) -> list[Seen]:
-        return [await play(scene, _pair(scene, by_name), chance) for scene in scenes]
+        played: list[Seen] = []
+        for scene in scenes:
+            there = played[-1].planted if played else ()
+            played.append(await play(scene, _pair(scene, by_name), chance, there))
+        return played
 
     played = await asyncio.gather(*(one_after_the_other(scenes) for scenes in in_turn.values()))
     seen = {one.scene.title: one for several in played for one in several}
@@ -71,9 +75,17 @@ def _pair(scene: Scene, servers: dict[str, Reached]) -> Pair:
     return Pair(prefill.url, decode.url, prefill.bootstrap_host, prefill.bootstrap_port)
 
 
-async def play(scene: Scene, pair: Pair, chance: random.Random) -> Seen:
-    """Play one scene on its running pair. Whatever the servers do is in the result; nothing of it raises."""
-    own, *planted = markers.draw(1 + scene.users, chance)
+async def play(scene: Scene, pair: Pair, chance: random.Random, there: tuple[str, ...] = ()) -> Seen:
+    """Play one scene on its running pair. Whatever the servers do is in the result; nothing of it raises.
+
+    Args:
+        scene: which.
+        pair: where its servers are.
+        chance: draws markers and rooms.
+        there: markers that users A of an earlier scene left on this decode server.
+    """
+    own, *new = markers.draw(1 + scene.users, chance)
+    planted = (*there, *new)
     async with Client(TIMEOUT_SECONDS) as client:
 
         async def ask(prompt: str, max_tokens: int) -> PairAnswer:
@@ -81,11 +93,11 @@ async def play(scene: Scene, pair: Pair, chance: random.Random) -> Seen:
             return await client.ask(pair, question, chance.randrange(ROOMS))
 
         copied = await ask(markers.copying_prompt(own, characters=700, distance=350), len(own))
-        for marker in planted:  # one after the other: prefill holds one; together they fill decode's pages nearly twice
+        for marker in new:  # one after the other: prefill holds one; together they fill decode's pages nearly twice
             await ask(markers.planting_prompt(marker, PLANTED_CHARACTERS), 4)
         asked = []
         for tokens in scene.lengths:
             prompt = markers.cut_asking_prompt(tokens, scene.kept) if scene.kept else markers.asking_prompt(tokens)
             answer = await ask(prompt, ANSWER_TOKENS)
             asked.append(Asked(tokens, answer, markers.found(answer.decode.text, planted)))
-    return Seen(scene, copied.decode.text == own, tuple(planted), tuple(asked))
+    return Seen(scene, copied.decode.text == own, planted, tuple(asked))

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from e2e.incident import verdict
-from e2e.incident.cast import CONTEXT, LEAK, PREFILL_POOL
+from e2e.incident.cast import CONTEXT, LEAK, PREFILL_POOL, SCENES
 from kvfence.engine.pair import Answer, Fault
 
 if TYPE_CHECKING:
@@ -23,9 +23,11 @@ SHOWN_CHARACTERS = 30
 
 def show(played: Sequence[Seen], console: Console) -> None:
     """Write one table for each scene and a sentence about what it means."""
+    users = max(scene.users for scene in SCENES)
     console.print(
-        f"\nA pool offers {CONTEXT:,} tokens of context; its prefill server holds {PREFILL_POOL:,}. Users A1 to A8 "
-        "send prompts with a marker of their own.\nThen user B sends prompts that name no marker, and gets:\n"
+        f"\nA pool offers {CONTEXT:,} tokens of context; its prefill server holds {PREFILL_POOL:,}. "
+        f"Users A1 to A{users} send prompts with a marker of their own.\n"
+        "Then user B sends prompts that name no marker, and gets:\n"
     )
     for seen in played:
         console.print(_table(seen))
@@ -71,10 +73,10 @@ def _meaning(seen: Seen) -> str:
             f"{wrong} of {len(seen.asked)} answers to B are 200 and made of KV that was never written for them"
             f"{' or of prompts cut short' if seen.scene is not LEAK else ''}; no marker this time."
         )
-    slowest = max((asked.answer.decode.seconds for asked in seen.asked), default=0.0)
-    return (
-        f"Nothing leaks and nothing is answered: prefill refuses at once, decode holds the asker for {slowest:.1f} s."
-    )
+    if all(asked.answer.prefill.status == 400 and asked.answer.decode.status != 200 for asked in seen.asked):
+        slowest = max((asked.answer.decode.seconds for asked in seen.asked), default=0.0)
+        return f"No marker came out, and no answer: prefill refuses, decode holds the asker for {slowest:.1f} s."
+    return "No marker came out."
 
 
 def _is_wrong(asked: Asked) -> bool:

@@ -17,7 +17,9 @@ ALL_ON = Switches(dns=True, network_policy=True, audit=True)
 
 @pytest.fixture(scope="session", autouse=True)
 def parts() -> stage.Parts:
-    """The programs, built before anything is measured or killed."""
+    """The programs, built before anything is killed. A stage that somebody works with is not ours to end."""
+    if node.find(STAGE):
+        pytest.fail("a stage is up, and these tests end it: run `make stage-down` first", pytrace=False)
     return stage.Parts.build(STAGE)
 
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from e2e.cluster import control_plane, golang, node, process_table, stage
-from e2e.cluster.errors import StageError
+from e2e.cluster import busybox, control_plane, golang, node, process_table, stage
 from e2e.cluster.layout import STAGE
+from e2e.cluster.waiting import wait_for
+from e2e.errors import StageError
 from e2e.lifecycle.conftest import ALL_ON
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 PHASE_SECONDS = 90.0
@@ -26,23 +26,18 @@ UP = [sys.executable, "-m", "e2e.cluster", "up", "--audit"]
 
 
 def assert_whole(up: stage.Stage) -> None:
+    """Every program runs, and the node runs a pod."""
     assert stage.missing_programs(up) == []
-    assert up.kubectl.get("node", "node1")["status"]["conditions"]
+    up.kubectl.run("apply", "--filename", "-", given=json.dumps(busybox.pod("alive", ["sleep", "600"])))
+    up.kubectl.run("wait", "--for=condition=Ready", "pod/alive", "--timeout=60s")
 
 
 def kill_command_when_it_runs(program: str, log: Path) -> None:
     """Start `up`, wait until `program` runs on the node, and kill -9 the command itself."""
     with log.open("wb") as said, subprocess.Popen(UP, stderr=said) as command:
-        in_a_while(lambda: runs(program) or command.poll() is not None)
+        wait_for(program, lambda: runs(program) or command.poll() is not None, PHASE_SECONDS, every=0.005)
         assert command.poll() is None, log.read_text()
         command.kill()
-
-
-def in_a_while(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PHASE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def runs(program: str) -> bool:
@@ -74,7 +69,7 @@ def test_what_is_whole_stays_and_what_has_lost_a_program_is_started_afresh() -> 
     again = stage.up(STAGE, ALL_ON)
     assert again.node.processes() == first.node.processes()
     process_table.kill(first.node.processes()["kube-scheduler"])
-    in_a_while(lambda: not runs("kube-scheduler"))
+    wait_for("kube-scheduler to be gone", lambda: not runs("kube-scheduler"), PHASE_SECONDS)
     assert subprocess.run([*UP[:3], "status"], capture_output=True, check=False).returncode == 1
     assert_whole(stage.up(STAGE, ALL_ON))
     assert subprocess.run([*UP[:3], "status"], capture_output=True, check=False).returncode == 0
@@ -103,7 +98,7 @@ def test_an_api_server_that_hangs_is_started_afresh_once(monkeypatch: pytest.Mon
     stopped = []
 
     def stop_the_first() -> None:
-        in_a_while(lambda: runs("kube-apiserver"))
+        wait_for("kube-apiserver", lambda: runs("kube-apiserver"), PHASE_SECONDS, every=0.005)
         found = node.find(STAGE)
         assert found is not None
         stopped.append(found.processes()["kube-apiserver"])

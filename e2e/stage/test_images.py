@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING
 import pytest
 
 from e2e.cluster import busybox, images
-from e2e.cluster.errors import StageError
 from e2e.cluster.small_images import BUSYBOX_IMAGE
 from e2e.cluster.waiting import wait_for
+from e2e.errors import StageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from e2e.cluster.stage import Stage
+    from e2e.conftest import Measured
 
 IN_A_POD_SECONDS = 3.0
 TRIES = 3  # the machine is shared: the best of these counts
 
 
-def test_an_edit_is_in_a_pod_within_3_s(cluster: Stage, namespace: str, tmp_path: Path) -> None:
+def test_an_edit_is_in_a_pod_within_3_s(cluster: Stage, namespace: str, tmp_path: Path, measured: Measured) -> None:
     taken = []
     for number in range(TRIES):
         (tmp_path / "edited.txt").write_text(f"edit {number}")
@@ -34,8 +35,7 @@ def test_an_edit_is_in_a_pod_within_3_s(cluster: Stage, namespace: str, tmp_path
         cluster.kubectl.run("apply", "--namespace", namespace, "--filename", "-", given=json.dumps(pod))
         wait_for("the pod to say what was edited", lambda: said(cluster, namespace, number), 30)  # noqa: B023
         taken.append(time.monotonic() - began)
-    print(f"from edit to pod: {', '.join(f'{seconds:.2f} s' for seconds in taken)} (limit {IN_A_POD_SECONDS} s)")
-    assert min(taken) <= IN_A_POD_SECONDS
+    measured(f"from an edit to a pod, best of {TRIES}", min(taken), IN_A_POD_SECONDS)
 
 
 def said(cluster: Stage, namespace: str, number: int) -> bool:

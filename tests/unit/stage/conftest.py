@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from e2e.cluster import process_table
+from e2e.cluster import golang, process_table
 from e2e.cluster.layout import Layout
 
 if TYPE_CHECKING:
@@ -59,6 +59,14 @@ def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell that has proxies for the world outside, and something else too."""
+    for name in ("HTTPS_PROXY", "http_proxy", "NO_PROXY", "All_Proxy"):
+        monkeypatch.setenv(name, "http://proxy.example:3128")
+    monkeypatch.setenv("UNRELATED", "stays")
+
+
+@pytest.fixture
 def layout(cache_folder: Path) -> Layout:
     """A stage with a node that was never started."""
     return Layout("trial", 7, with_node=True, root=cache_folder)
@@ -70,3 +78,11 @@ def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeProc:
     fake = FakeProc(tmp_path / "proc")
     monkeypatch.setattr(process_table, "PROC", fake.folder)
     return fake
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, proc: FakeProc) -> Path:
+    """A stage of the same name is up, started from another cache folder; this is the program of its node."""
+    program = tmp_path / "another-cache" / "go-init" / "0123456789abcdef" / golang.INIT
+    proc.add(41, [str(program), "trial"], inside=1, namespace="pid:[4026532001]")
+    return program

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from e2e.cluster.audit import AuditLog, Request
+from e2e.errors import StageError
 
 
 @pytest.fixture
@@ -51,6 +52,16 @@ def test_a_request_that_is_about_no_object_is_read_too(log: AuditLog) -> None:
 def test_writes_are_told_from_reads(verb: str, writes: bool, log: AuditLog) -> None:
     answer(log, verb, resource="pods")
     assert [request.is_write for request in log.since(0)] == [writes]
+
+
+def test_a_log_that_was_begun_anew_counts_nothing_and_says_so(log: AuditLog) -> None:
+    answer(log, "create", resource="pods")
+    position = log.position()
+    log.path.write_text("")
+    answer(log, "get")
+    assert 0 < log.position() < position
+    with pytest.raises(StageError, match=f"^{log.path} ends before byte {position}: it was begun anew"):
+        list(log.since(position))
 
 
 def test_a_line_that_is_still_being_written_ends_the_reading(tmp_path: Path) -> None:

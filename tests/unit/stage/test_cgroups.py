@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from e2e.cluster import cgroups
-from e2e.cluster.errors import StageError
 from e2e.cluster.layout import CGROUP
+from e2e.errors import StageError
 
 
 @pytest.fixture
@@ -56,6 +56,22 @@ def test_the_group_is_given_the_processors_else_no_pod_may_run_on_any(v1: Path) 
     cgroups.make()
     assert (group / "cpuset.cpus").read_text() == "0-1\n"
     assert (group / "cpuset.mems").read_text() == "1\n"
+
+
+def test_with_v2_the_group_is_made_and_its_processors_are_left_to_the_kernel_which_gives_it_all(mount: Path) -> None:
+    (mount / "cgroup.controllers").touch()
+    group = mount / CGROUP
+    group.mkdir()
+    for name in ("cpuset.cpus", "cpuset.mems"):  # the root of v2 has neither
+        (group / name).write_text("\n")
+    cgroups.make()
+    assert [(group / name).read_text() for name in ("cpuset.cpus", "cpuset.mems")] == ["\n", "\n"]
+
+
+def test_with_v2_the_group_is_made_where_there_is_none(mount: Path) -> None:
+    (mount / "cgroup.controllers").touch()
+    cgroups.make()
+    assert (mount / CGROUP).is_dir()
 
 
 def test_the_groups_of_pods_are_removed_with_all_that_is_in_them_and_those_of_others_stay(v1: Path) -> None:

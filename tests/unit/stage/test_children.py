@@ -23,6 +23,13 @@ def test_what_a_child_says_is_added_to_its_log(log: Path) -> None:
     assert log.read_text() == "of an earlier start\nout\nerr\n"
 
 
+def test_a_child_asks_no_proxy_for_the_api_server(log: Path, proxies: None) -> None:
+    assert children.start(["env"], log).wait(10) == 0
+    heard = log.read_text().splitlines()
+    assert [line for line in heard if line.partition("=")[0].lower().endswith("_proxy")] == []
+    assert "UNRELATED=stays" in heard
+
+
 def test_a_child_does_not_wait_for_a_terminal(log: Path) -> None:
     assert children.start(["sh", "-c", "cat; exit 7"], log).wait(10) == 7
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,12 +14,13 @@ from typing import Any
 import pytest
 
 from e2e.cluster import cli, golang, node, stage
-from e2e.cluster.errors import ApiserverHungError, StageError
 from e2e.cluster.layout import API_ONLY, STAGE, Layout, Switches
 from e2e.cluster.node import Node
+from e2e.errors import ApiserverHungError, StageError
 
 Run = Callable[..., tuple[int, str, str]]
 ROOT = Path(__file__).resolve().parents[3]
+DOWN = stage.down
 
 
 @pytest.fixture
@@ -33,12 +36,20 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         heard = capsys.readouterr()
         return code, heard.out, heard.err
 
-    monkeypatch.setattr(stage.Parts, "build", lambda _: "parts")
+    monkeypatch.setattr(stage.Parts, "build", broken(AssertionError("11 minutes, for which nobody asked")))
     monkeypatch.setattr(stage, "running", lambda *_: None)
     monkeypatch.setattr(node, "find", lambda _: None)
     for name in ("up", "down"):
         monkeypatch.setattr(stage, name, broken(AssertionError("not in this test")))
     return main
+
+
+@pytest.fixture
+def down(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`down` is the real one, as root; no process is one of the stage."""
+    monkeypatch.setattr(stage, "down", DOWN)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(node, "stop", broken(AssertionError("it came further than it may")))
 
 
 def broken(reason: Exception) -> Callable[..., Any]:
@@ -55,7 +66,7 @@ BREAKS: list[tuple[list[str], object, str]] = [
     (["up", "--api-only"], stage, "up"),
     (["down"], stage, "down"),
     (["status"], node, "find"),
-    (["kubeconfig"], stage.Parts, "build"),
+    (["kubeconfig"], stage, "running"),
     (["load-image", "it.tar"], stage, "running"),
     (["kubernetes-version"], golang, "kubernetes_version"),
     (["kubernetes-version", "v1.99.0"], golang, "change_kubernetes_version"),
@@ -68,6 +79,25 @@ def test_an_error_of_the_stage_is_one_line_and_exit_code_1(
 ) -> None:
     monkeypatch.setattr(where, what, broken(REASON))
     assert run(*arguments) == (1, "", f"error: {REASON}\n")
+
+
+@pytest.mark.parametrize(("arguments", "where", "what"), BREAKS, ids=[" ".join(one[0]) for one in BREAKS])
+def test_an_error_of_the_machine_is_one_line_and_exit_code_1(
+    arguments: list[str], where: object, what: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reason = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/cache/it")
+    monkeypatch.setattr(where, what, broken(reason))
+    assert run(*arguments) == (1, "", "error: [Errno 28] No space left on device: '/cache/it'\n")
+
+
+def test_a_file_in_the_place_of_the_cache_folder_is_named(
+    run: Run, layout: Layout, monkeypatch: pytest.MonkeyPatch, down: None
+) -> None:
+    layout.root.touch()
+    monkeypatch.setattr(cli, "STAGE", layout)
+    code, said, complaint = run("down")
+    assert (code, said) == (1, "")
+    assert complaint == f"error: [Errno 17] File exists: '{layout.root}'\n"
 
 
 def test_an_api_server_that_hung_twice_is_an_error_like_any_other(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,8 +161,7 @@ def test_down_takes_away_the_stage_that_is_named(
     assert taken == [layout]
 
 
-def test_the_status_of_no_stage_builds_nothing_and_is_exit_code_1(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage.Parts, "build", broken(AssertionError("11 minutes")))
+def test_the_status_of_no_stage_builds_nothing_and_is_exit_code_1(run: Run) -> None:
     assert run("status") == (1, "stage stage is not up\n", "")
 
 

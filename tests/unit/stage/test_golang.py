@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from e2e.cluster import golang
-from e2e.cluster.errors import StageError
+from e2e.errors import StageError
 
 GO_MOD = golang.MODULES / "kubernetes" / "go.mod"
 # Modules of k8s.io that have versions of their own.
@@ -201,17 +201,26 @@ def test_go_is_found_where_its_own_archive_puts_it(monkeypatch: pytest.MonkeyPat
     def which(name: str, path: str = "") -> str | None:
         return f"{path}/{name}" if path else None
 
+    started: list[str] = []
+
+    def run(command: tuple[str, ...], **_: object) -> subprocess.CompletedProcess[bytes]:
+        started.append(command[0])
+        return subprocess.CompletedProcess(command, 0, b"go1.26.8\n", b"")
+
     monkeypatch.setattr(shutil, "which", which)
-    assert golang._program() == "/usr/local/go/bin/go"
+    monkeypatch.setattr(subprocess, "run", run)
+    assert golang._go_version() == "go1.26.8"
+    assert started == ["/usr/local/go/bin/go"]
 
 
 def test_what_go_says_when_it_fails_is_in_the_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failing = tmp_path / "go"
     failing.write_text("#!/bin/sh\necho cannot find module providing x >&2\nexit 1\n")
     failing.chmod(0o755)
-    monkeypatch.setattr(golang, "_program", lambda: str(failing))
-    with pytest.raises(StageError, match=r"`go mod tidy` failed in .*\ncannot find module providing x"):
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(StageError) as caught:
         golang._go(tmp_path, "mod", "tidy")
+    assert str(caught.value) == f"`go mod tidy` in {tmp_path} failed: cannot find module providing x"
 
 
 def test_programs_are_built_without_c_since_they_run_in_pods_without_a_c_library(
@@ -219,11 +228,11 @@ def test_programs_are_built_without_c_since_they_run_in_pods_without_a_c_library
 ) -> None:
     environments = []
 
-    def run(command: list[str], *, env: dict[str, str], **_: object) -> subprocess.CompletedProcess[str]:
+    def run(command: tuple[str, ...], *, env: dict[str, str], **_: object) -> subprocess.CompletedProcess[bytes]:
         environments.append(env)
-        return subprocess.CompletedProcess(command, 0, "", "")
+        return subprocess.CompletedProcess(command, 0, b"", b"")
 
-    monkeypatch.setattr(golang, "_program", lambda: "go")
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: "go")
     monkeypatch.setattr(subprocess, "run", run)
     golang._go(tmp_path, "build")
     assert environments[0]["CGO_ENABLED"] == "0"

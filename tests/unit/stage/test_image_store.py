@@ -12,10 +12,10 @@ from typing import Any, cast
 import pytest
 
 from e2e.cluster import images
-from e2e.cluster.errors import StageError
 from e2e.cluster.image_store import INPUT_LABEL, ImageStore
 from e2e.cluster.images import Image
 from e2e.cluster.node import Node
+from e2e.errors import StageError
 
 HEADER = "REF TYPE DIGEST SIZE PLATFORMS LABELS"
 IT = "kvfence.io/test/it:1"
@@ -42,7 +42,7 @@ class FakeNode:
         self.images.setdefault(IT, ("sha256:new", "-"))
         return ["/bin/sh", "-c", f"cat >> {self.streamed}"]
 
-    def run(self, *arguments: str, given: bytes | None = None, seconds: float = 0) -> str:
+    def run(self, *arguments: str, given: bytes = b"", seconds: float = 0) -> str:
         assert arguments[0] == "ctr"
         assert arguments[3:5] == ("--namespace", "k8s.io")
         assert seconds > 0
@@ -50,7 +50,7 @@ class FakeNode:
             raise StageError("`ctr` failed: connection refused")
         return self.answer(*arguments[5:], given=given)
 
-    def answer(self, *asked: str, given: bytes | None) -> str:
+    def answer(self, *asked: str, given: bytes) -> str:
         match asked:
             case ("version",):
                 return "Server: 1.6.20\n"
@@ -63,10 +63,12 @@ class FakeNode:
                 digest, labels = self.images[name]
                 assert label not in labels
                 self.images[name] = (digest, f"io.cri-containerd.image=managed,{label}")
-            case ("images", "import", what):
-                self.imported.append(what if given is None else given)
-                if given is not None:
-                    self.images[thin_name(given)] = ("sha256:thin", "-")
+            case ("images", "import", "-"):
+                self.imported.append(given)
+                self.images[thin_name(given)] = ("sha256:thin", "-")
+            case ("images", "import", path):
+                assert not given
+                self.imported.append(path)
             case ("content", "get", digest):
                 return self.blobs[digest]
             case ("containers", "list", "--quiet"):
@@ -191,6 +193,27 @@ def test_a_thin_image_is_imported_again_when_its_base_changes(node: FakeNode, st
     put_base(node, "sha256:another-base")
     store.load_thin(IT, "kvfence.io/test/base:1", b"layer")
     assert len(node.imported) == 2
+
+
+def test_a_layer_in_a_file_is_read_only_when_it_is_not_the_one_that_is_there(
+    node: FakeNode, store: ImageStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layer, read, reads = tmp_path / "thin.tar", Path.read_bytes, list[Path]()
+
+    def read_bytes(path: Path) -> bytes:
+        reads.append(path)
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", read_bytes)
+    put_base(node)
+    layer.write_bytes(b"layer")
+    for _ in range(2):
+        store.load_thin(IT, "kvfence.io/test/base:1", layer)
+    assert reads == [layer]
+    layer.write_bytes(b"other layer")
+    store.load_thin(IT, "kvfence.io/test/base:1", layer)
+    manifest, config = (json.loads(node.blobs[name]) for name in ("sha256:base", "sha256:config"))
+    assert node.imported == [images.thin_archive(IT, manifest, config, [one]) for one in (b"layer", b"other layer")]
 
 
 def test_a_thin_image_is_made_of_the_base_that_is_on_the_node(node: FakeNode, store: ImageStore) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from e2e.cluster.errors import StageError
 from e2e.cluster.kubectl import Kubectl
+from e2e.errors import StageError
 
 Make = Callable[[str], Kubectl]
 
@@ -56,6 +56,12 @@ def test_a_very_long_complaint_is_cut_to_its_end(kubectl: Make) -> None:
         kubectl('head -c 100000 /dev/zero | tr "\\0" x >&2; echo the point >&2; exit 1').run("apply")
     assert str(caught.value).endswith("the point")
     assert len(str(caught.value)) < 2100
+
+
+def test_it_asks_no_proxy_for_the_api_server(kubectl: Make, proxies: None) -> None:
+    heard = kubectl("env").run("get", "pods").splitlines()
+    assert [line for line in heard if line.partition("=")[0].lower().endswith("_proxy")] == []
+    assert "UNRELATED=stays" in heard
 
 
 def test_objects_are_read_as_json(kubectl: Make, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from e2e.cluster import cgroups, golang, node, process_table
-from e2e.cluster.errors import StageError
 from e2e.cluster.layout import Layout
 from e2e.cluster.node import Node
+from e2e.errors import StageError
 
 if TYPE_CHECKING:
     from tests.unit.stage.conftest import FakeProc
@@ -80,6 +79,26 @@ def test_a_keeper_without_its_first_process_is_not_the_node_but_is_ended(
     assert node.find(layout) is None
     node.stop(layout)
     assert kills == [40]
+
+
+def test_the_child_that_the_keeper_forked_is_not_the_node_yet_but_is_ended_with_what_is_around_it(
+    layout: Layout, proc: FakeProc, kills: list[int]
+) -> None:
+    proc.add(41, ["unshare", "--pid", "--fork", "/bin/sh", "-ec", "script", INIT, "trial"], inside=1, namespace=INSIDE)
+    proc.add(42, ["mount"], inside=2, namespace=INSIDE)
+    assert node.find(layout) is None
+    node.stop(layout)
+    assert kills == [41]
+    assert not process_table.alive(42)
+
+
+def test_a_node_that_ends_while_it_is_looked_at_is_not_there(
+    layout: Layout, proc: FakeProc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proc.add(41, [INIT, "trial"], inside=1, namespace=INSIDE)
+    looks = iter([[INIT, "trial"]])
+    monkeypatch.setattr(process_table, "arguments", lambda _: next(looks, []))
+    assert node.find(layout) is None
 
 
 def test_a_strangers_shell_script_that_is_given_our_words_is_left_alone(
@@ -171,19 +190,9 @@ def almost_root(monkeypatch: pytest.MonkeyPatch) -> None:
     def started(command: list[str], **_: Any) -> None:
         raise Started(command)
 
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(cgroups, "make", lambda: None)
     monkeypatch.setattr(golang, "init", lambda: Path(INIT).parent)
     monkeypatch.setattr(subprocess, "Popen", started)
-
-
-def test_whoever_is_not_root_is_told_so_before_anything_is_made(
-    layout: Layout, monkeypatch: pytest.MonkeyPatch, almost_root: None
-) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(StageError, match="run it as root"):
-        node.start(layout)
-    assert not layout.root.exists()
 
 
 @pytest.mark.parametrize("through", ["itself", "a link", "a roundabout way"])
@@ -251,6 +260,25 @@ def test_the_settings_are_those_that_the_kubelet_demands() -> None:
     assert {"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"} <= node.KERNEL_SETTINGS.keys()
 
 
+@pytest.mark.parametrize(("is_there", "loaded"), [(False, ["br_netfilter"]), (True, [])])
+def test_the_kernel_is_given_the_module_without_which_there_is_no_setting_for_bridges(
+    is_there: bool, loaded: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "modprobe").write_text(f"#!/bin/sh\necho $@ >> {tmp_path}/loaded\n")
+    (tmp_path / "modprobe").chmod(0o755)
+    (tmp_path / "loaded").touch()
+    if is_there:
+        (tmp_path / "setting").touch()
+    (written,) = (line for line in node._set_up().splitlines() if line.endswith("> /proc/sys/" + node.BRIDGE_SETTING))
+    monkeypatch.setattr(node, "BRIDGE_SETTING", f"../..{tmp_path}/setting")  # below /proc/sys
+    lines = node._set_up().splitlines()
+    (load,) = (number for number, line in enumerate(lines) if "br_netfilter" in line)
+    assert load < lines.index(written)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    subprocess.run(["/bin/sh", "-ec", lines[load]], env=environment, check=True)
+    assert (tmp_path / "loaded").read_text().split() == loaded
+
+
 def test_what_is_written_to_the_kernel_itself_belongs_to_the_network_namespace() -> None:
     written = [line.split()[-1] for line in node._set_up().splitlines() if "> /proc/sys/" in line]
     assert written != []
@@ -274,9 +302,9 @@ def test_commands_enter_by_nsenter_since_ip_netns_hides_the_cgroups(layout: Layo
 def test_the_node_has_no_default_route_since_with_one_the_kubelet_stalls_on_name_servers(
     layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[list[str]] = []
+    asked: list[tuple[str, ...]] = []
 
-    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
+    def run(command: tuple[str, ...], **_: object) -> subprocess.CompletedProcess[bytes]:
         asked.append(command)
         return subprocess.CompletedProcess(command, 0, b"", b"")
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from e2e.cluster import programs
-from e2e.cluster.errors import StageError
-from e2e.cluster.programs import Program, Running
+from e2e.cluster.programs import Program, StartedProgram
+from e2e.errors import StageError
 
 if TYPE_CHECKING:
     from e2e.cluster.layout import Layout
@@ -87,7 +87,7 @@ def test_a_program_that_is_late_says_how_long_it_had_and_the_end_of_its_log(tmp_
 
     log = tmp_path / "etcd.log"
     log.write_text("still loading\n")
-    running = Running(Program(Path("/x/etcd")), log, cast("subprocess.Popen[bytes]", Alive()))
+    running = StartedProgram(Program(Path("/x/etcd")), log, cast("subprocess.Popen[bytes]", Alive()))
     with pytest.raises(StageError) as caught:
         running.wait_until("to listen", lambda: False, 0)
     assert str(caught.value) == f"waited 0 s for etcd to listen\n{log}:\n    still loading"

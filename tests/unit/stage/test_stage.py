@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from e2e.cluster import node, programs, stage
-from e2e.cluster.errors import ApiserverHungError, StageError
+from e2e.cluster import golang, node, programs, stage
 from e2e.cluster.kubectl import Kubectl
 from e2e.cluster.layout import Layout, Switches
 from e2e.cluster.node import Node
 from e2e.cluster.stage import Parts, Stage
+from e2e.errors import ApiserverHungError, StageError
 
 if TYPE_CHECKING:
     from e2e.cluster.programs import Program
+    from tests.unit.stage.conftest import FakeProc
 
 PARTS = Parts(Path("/c/kubernetes"), Path("/c/etcd"), Path("/c/addons"), Path("/c/clients"))
 ALL_ON = Switches(dns=True, network_policy=True, audit=True)
@@ -40,6 +43,19 @@ class Starts:
         if end:
             raise end
         return Stage(layout, switches, parts, Node(layout, 41))
+
+
+def broken(reason: Exception) -> Callable[..., Any]:
+    def fail(*_: object, **__: object) -> None:
+        raise reason
+
+    return fail
+
+
+@pytest.fixture(autouse=True)
+def root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever runs these tests."""
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
 
 
 @pytest.fixture
@@ -126,7 +142,7 @@ def write_record(layout: Layout, content: str | bytes) -> None:
 
 
 def test_a_whole_stage_is_found_with_its_switches(healthy: dict[str, Any], layout: Layout) -> None:
-    assert stage.running(layout, PARTS) == Stage(layout, ALL_ON, PARTS, Node(layout, 41))
+    assert stage.running(layout) == Stage(layout, ALL_ON, PARTS, Node(layout, 41))
 
 
 BROKEN_RECORDS: dict[str, str | bytes] = {
@@ -140,8 +156,10 @@ BROKEN_RECORDS: dict[str, str | bytes] = {
     "without parts": json.dumps({"switches": record()["switches"]}),
     "switches of another version": json.dumps(record(switches={"dns": True, "gpu": True})),
     "switches that are none": json.dumps(record(switches=[1])),
-    "other parts": json.dumps(record(parts=record()["parts"] | {"etcd": "/c/another-etcd"})),
+    "parts of another version": json.dumps(record(parts=record()["parts"] | {"registry": "/c/registry"})),
+    "too few parts": json.dumps(record(parts={"etcd": "/c/etcd"})),
     "parts that are none": json.dumps(record(parts=7)),
+    "parts that are no paths": json.dumps(record(parts=record()["parts"] | {"etcd": 7})),
 }
 
 
@@ -150,17 +168,92 @@ def test_a_stage_whose_record_is_not_that_of_a_whole_one_counts_as_half_up(
     content: str | bytes, healthy: dict[str, Any], layout: Layout
 ) -> None:
     write_record(layout, content)
-    assert stage.running(layout, PARTS) is None
+    assert stage.running(layout) is None
+
+
+def test_a_whole_stage_is_found_with_the_parts_that_it_was_started_with(
+    healthy: dict[str, Any], layout: Layout
+) -> None:
+    write_record(layout, json.dumps(record(parts=record()["parts"] | {"etcd": "/c/another-etcd"})))
+    assert stage.running(layout) == Stage(
+        layout, ALL_ON, replace(PARTS, etcd=Path("/c/another-etcd")), Node(layout, 41)
+    )
+
+
+@pytest.mark.parametrize(("built", "restarts"), [(PARTS, 0), (replace(PARTS, etcd=Path("/c/another-etcd")), 1)])
+def test_a_whole_stage_of_other_parts_than_are_built_now_is_started_afresh(
+    built: Parts,
+    restarts: int,
+    healthy: dict[str, Any],
+    layout: Layout,
+    proc: FakeProc,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    starts, switched = Starts(None), list[Stage]()
+
+    def switch(found: Stage, _: Switches) -> Stage:
+        switched.append(found)
+        return found
+
+    proc.add(41, [str(layout.root / golang.INIT), "trial"])
+    monkeypatch.setattr(Parts, "build", lambda _: built)
+    monkeypatch.setattr(stage, "_start_afresh", starts)
+    monkeypatch.setattr(stage, "_switched", switch)
+    assert stage.up(layout, ALL_ON).parts == built
+    assert (len(starts.switches), len(switched)) == (restarts, 1 - restarts)
+
+
+@pytest.mark.parametrize("do", [lambda layout: stage.up(layout, ALL_ON), stage.down], ids=["up", "down"])
+def test_whoever_is_not_root_is_told_so_before_anything_is_built_or_made(
+    do: Callable[[Layout], object], layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(Parts, "build", broken(AssertionError("11 minutes for nothing")))
+    monkeypatch.setattr(node, "stop", broken(AssertionError("who is not root cannot")))
+    with pytest.raises(StageError, match=r"run this as root$"):
+        do(layout)
+    assert not layout.root.exists()
+
+
+def test_a_stage_of_another_cache_folder_is_named_and_not_ended(elsewhere: Path, starting: Any, layout: Layout) -> None:
+    starts = starting(None)
+    with pytest.raises(StageError) as caught:
+        stage.up(layout, ALL_ON)
+    said = f"a stage of another cache folder is up ({elsewhere}): take it down first (`make stage-down`)"
+    assert str(caught.value) == said
+    assert starts.switches == []
+
+
+@pytest.mark.parametrize("way", ["cache", "link", "sub/../cache"])
+def test_what_is_left_of_a_stage_of_this_cache_folder_is_started_afresh_by_whatever_way_the_folder_is_named(
+    way: str, starting: Any, layout: Layout, proc: FakeProc, tmp_path: Path
+) -> None:
+    layout.root.mkdir()
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "link").symlink_to(layout.root)
+    proc.add(41, [f"{tmp_path}/{way}/go-init/0/{golang.INIT}", "trial"], inside=1, namespace="pid:[4026532001]")
+    starts = starting(None)
+    stage.up(layout, ALL_ON)
+    assert starts.switches == [ALL_ON]
+
+
+def test_a_node_that_ends_while_it_is_looked_at_is_no_stage_of_another_cache_folder(
+    starting: Any, layout: Layout, proc: FakeProc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node, "find", lambda _: Node(layout, 41))
+    starts = starting(None)
+    stage.up(layout, ALL_ON)
+    assert starts.switches == [ALL_ON]
 
 
 def test_a_stage_without_a_record_counts_as_half_up(healthy: dict[str, Any], layout: Layout) -> None:
     (layout.state / "stage.json").unlink()
-    assert stage.running(layout, PARTS) is None
+    assert stage.running(layout) is None
 
 
 def test_a_record_without_a_node_is_of_a_stage_that_was_killed(healthy: dict[str, Any], layout: Layout) -> None:
     healthy["node"] = None
-    assert stage.running(layout, PARTS) is None
+    assert stage.running(layout) is None
 
 
 @pytest.mark.parametrize("program", sorted(PROGRAMS))
@@ -168,7 +261,7 @@ def test_a_stage_that_lost_a_program_is_not_whole(
     program: str, healthy: dict[str, Any], layout: Layout, capsys: pytest.CaptureFixture[str]
 ) -> None:
     healthy["programs"].remove(program)
-    assert stage.running(layout, PARTS) is None
+    assert stage.running(layout) is None
     assert f"not whole ({program})" in capsys.readouterr().err
 
 
@@ -176,7 +269,7 @@ def test_a_stage_whose_api_server_does_not_answer_is_not_whole(
     healthy: dict[str, Any], layout: Layout, capsys: pytest.CaptureFixture[str]
 ) -> None:
     healthy["ready"] = False
-    assert stage.running(layout, PARTS) is None
+    assert stage.running(layout) is None
     assert "the API server does not answer" in capsys.readouterr().err
 
 
@@ -266,17 +359,6 @@ def test_an_api_server_hung_only_if_it_still_runs(
     with pytest.raises(StageError) as caught:
         stage._start_control_plane(Stage(layout, Switches(), PARTS, Node(layout, 41)))
     assert type(caught.value) is kind
-
-
-@pytest.mark.parametrize("switches", [Switches(dns=True), Switches(network_policy=True)])
-def test_a_stage_without_a_node_has_no_dns_and_says_so(
-    switches: Switches, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    layout = Layout("trial", 7, with_node=False, root=tmp_path)
-    monkeypatch.setattr(Node, "processes", lambda _: {})
-    with pytest.raises(StageError, match="has no node, so it has neither DNS nor NetworkPolicy"):
-        stage._switched(Stage(layout, Switches(), PARTS, Node(layout, 41)), switches)
-    assert not layout.state.exists()
 
 
 @pytest.mark.parametrize(

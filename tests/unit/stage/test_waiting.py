@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from e2e.cluster.errors import StageError
 from e2e.cluster.waiting import wait_for
+from e2e.errors import StageError
 
 
 def test_waiting_ends_as_soon_as_the_condition_holds() -> None:

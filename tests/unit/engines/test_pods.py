@@ -33,10 +33,9 @@ def test_a_pod_has_neither_a_token_nor_service_variables_and_is_never_pulled() -
     assert spec["containers"][0]["imagePullPolicy"] == "IfNotPresent"
 
 
-def test_labels_are_added_to_the_one_that_says_the_role() -> None:
-    made = pods.pod(Server("a", Role.DECODE), "inf", {"app": "x"})
-    assert made["metadata"]["labels"] == {"app": "x", pods.ROLE_LABEL: "decode"}
-    assert (made["metadata"]["name"], made["metadata"]["namespace"]) == ("a", "inf")
+def test_a_pod_says_its_role_and_has_its_servers_name() -> None:
+    made = pods.pod(Server("a", Role.DECODE), "inf")
+    assert made["metadata"] == {"name": "a", "namespace": "inf", "labels": {pods.ROLE_LABEL: "decode"}}
 
 
 def test_only_an_older_server_has_the_older_packages_first() -> None:

@@ -1,4 +1,4 @@
-"""What can keep the stage from coming up, in words that say what to do."""
+"""What can keep the stage, or an engine on it, from coming up, in words that say what to do."""
 
 
 class StageError(Exception):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import platform
+import subprocess
+import traceback
 from pathlib import Path
 
 import pytest
@@ -63,6 +65,28 @@ def test_a_setting_that_names_no_wheel_says_what_it_must_be(
     monkeypatch.setenv(SETTING, name)
     with pytest.raises(EngineSetupError, match=rf"{SETTING} must be a folder that holds torch-{TORCH}.*or the URL"):
         environment.torch_source()
+
+
+def test_the_address_of_an_index_which_may_hold_a_password_stands_in_no_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[str] = []
+
+    def run(command: tuple[str, ...], **_: object) -> subprocess.CompletedProcess[bytes]:
+        asked.append(" ".join(command))
+        return subprocess.CompletedProcess(command, 1 if "--index" in command else 0, b"", b"")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    address = "https://ann:" + "hunter2@packages.example/cpu"
+    monkeypatch.setenv(SETTING, address)
+    with pytest.raises(EngineSetupError) as caught:
+        environment._build(tmp_path / "engine", environment.torch_source())
+    assert f"--index {address}" in asked[-1]  # else this test tries nothing
+    said = f"`uv pip` failed: exit code 1\nTorch was to come from the index of {SETTING}; {SETTING} says where."
+    assert str(caught.value) == said
+    everything = capsys.readouterr().err + "".join(traceback.format_exception(caught.value))
+    assert "hunter2" not in everything
+    assert "packages.example" not in everything
 
 
 def test_the_same_wheel_in_another_folder_is_the_same_environment(

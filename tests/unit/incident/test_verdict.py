@@ -76,6 +76,28 @@ def test_the_table_says_how_long_the_asker_is_held() -> None:
     assert "decode holds the asker for 5.0 s" in text
 
 
+UNREACHABLE = Answer(None, "", None, 0.1, Fault.UNREACHABLE, "refused")
+LATE = Answer(500, "", None, 5.03, Fault.STATUS, "timeout")
+RIGHT = Answer(200, "x", 1100, 0.4)
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        pytest.param([(UNREACHABLE, LATE)], id="prefill cannot be reached"),
+        pytest.param([(Answer(500, "", None, 0.1, Fault.STATUS), LATE)], id="prefill fails"),
+        pytest.param([(ONE_TOKEN, LATE)], id="prefill accepts"),
+        pytest.param([(RIGHT, RIGHT)], id="both answer the very prompt"),
+        pytest.param([(REFUSED, LATE), (UNREACHABLE, LATE)], id="prefill refuses one of two"),
+    ],
+)
+def test_the_table_says_that_prefill_refuses_only_where_it_did(answers: list[tuple[Answer, Answer]]) -> None:
+    asked = tuple(Asked(1100, PairAnswer(prefill, decode), ()) for prefill, decode in answers)
+    text = shown(replace(HUNG, asked=asked))
+    assert text.rstrip().endswith("\nNo marker came out.")
+    assert "refuses" not in text
+
+
 def test_a_pair_that_does_not_copy_shows_nothing() -> None:
     assert "means nothing" in shown(replace(LEAKED, copies=False))
 
