@@ -60,8 +60,10 @@ class ImageStore:
         """Have image `name` in the store: `base`, which is there, and thin layers on it, tars or files. Takes 0.3 s.
 
         Raises:
-            StageError: `base` is not in the store.
+            StageError: `base` is not in the store, or `name` is not one that a pod can use.
         """
+        if name.rpartition("/")[2].partition(":")[2] in {"", "latest"}:
+            raise StageError(f"image {name!r} needs a tag other than latest, such as NAME:1: the kubelet would pull it")
         base_digest = self.digest(base)
         identities = [one if isinstance(one, bytes) else repr(_cheap_identity(one)).encode() for one in layers]
         made_of = images.digest("\n".join([base_digest, *map(images.digest, identities)]).encode())

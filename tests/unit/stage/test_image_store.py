@@ -261,3 +261,10 @@ def test_the_containers_of_an_earlier_start_are_removed_all_at_once(node: FakeNo
     node.containers = ["one", "two"]
     store.remove_containers()
     assert node.deleted == ["one", "two"]
+
+
+@pytest.mark.parametrize("name", ["operator", "kvfence.io:5000/operator", "kvfence.io/operator:latest", "operator:"])
+def test_a_name_that_the_kubelet_would_pull_is_refused(name: str, layout: Layout) -> None:
+    store = ImageStore(Node(layout, 41))
+    with pytest.raises(StageError, match="needs a tag other than latest"):
+        store.load_thin(name, "base:1", b"layer")
