@@ -5,7 +5,8 @@ PYTHON ?= python3
 PY := .venv/bin/python
 UV := $(PY) -m uv
 READY := .venv/.ready
-STAGE_TESTS := e2e/lifecycle e2e/stage e2e/engines e2e/incident
+CRD := crds/kvfence.io_inferencepools.yaml
+STAGE_TESTS := e2e/lifecycle e2e/stage e2e/engines e2e/incident e2e/door
 
 export UV_PYTHON_DOWNLOADS := never
 # A network's own certificate authority is known to the system, not to uv; where Debian's list is there, uv reads it.
@@ -16,7 +17,7 @@ unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lint unit api cluster test incident stage-build stage-up stage-down stage-status lock format clean
+.PHONY: help setup lint unit api cluster test incident stage-build stage-up stage-down stage-status generate lock format clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,7 +37,8 @@ lint: setup ## Level 1: style, types, import rules, lock (no test runs)
 unit: setup ## Level 2: the fast tests, in seconds
 	$(PY) -m pytest tests
 
-api: stage-build ## Level 3: tests against a real Kubernetes API without nodes
+api: setup ## Level 3: tests against a real Kubernetes API without nodes
+	$(PY) -m e2e.cluster build
 	$(PY) -m pytest e2e/api
 
 cluster: stage-build ## Level 4: tests against the whole stage, with real SGLang
@@ -60,6 +62,10 @@ stage-down: setup ## Take the stage down and leave nothing behind
 
 stage-status: setup ## Say what of the stage is running
 	$(PY) -m e2e.cluster status
+
+generate: setup ## Write crds/ anew from the models in operator/kvfence/api
+	$(PY) -m kvfence.api >$(CRD).new || { rm -f $(CRD).new; exit 1; }
+	@mv $(CRD).new $(CRD)
 
 lock: setup ## Rewrite requirements-dev.lock from pyproject.toml; newest versions with ARGS=--upgrade
 	$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --extra dev \

@@ -52,9 +52,9 @@ def test_the_lock_agrees(project: str, lock: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ('"packaging>=25"', '"packaging>=2500"', "is not packaging>=2500"),
-        ('"packaging>=25"', '"packaging>=25", "something-new>=1"', "something-new is not in the lock"),
-        ('    "packaging>=25",\n', "", "packaging is in the lock for a requirement that is gone"),
+        ('"editables>=0.5"', '"editables>=5"', "is not editables>=5"),
+        ('"editables>=0.5"', '"editables>=0.5", "something-new>=1"', "something-new is not in the lock"),
+        ('    "editables>=0.5",\n', "", "editables is in the lock for a requirement that is gone"),
     ],
 )
 def test_a_changed_project_is_seen(project: str, lock: str, old: str, new: str, expected: str) -> None:

@@ -14,6 +14,7 @@ import pytest
 from e2e.cluster import images
 from e2e.cluster.image_store import INPUT_LABEL, ImageStore
 from e2e.cluster.images import Image
+from e2e.cluster.layout import Layout
 from e2e.cluster.node import Node
 from e2e.errors import StageError
 
