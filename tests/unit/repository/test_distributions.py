@@ -14,7 +14,11 @@ import pytest
 import kvfence
 import kvfence_engine
 
-PROJECTS = [(".", "kvfence", "operator"), ("engine_image", "kvfence_engine", "engine_image")]
+INFO = {"METADATA", "RECORD", "WHEEL", "licenses/LICENSE"}
+PROJECTS = [
+    (".", "kvfence", "operator", INFO),
+    ("engine_image", "kvfence_engine", "engine_image", INFO | {"entry_points.txt"}),
+]
 
 
 def test_the_versions_agree() -> None:
@@ -29,9 +33,9 @@ def test_the_licences_are_the_same_file_twice(root: Path) -> None:
     assert (root / "engine_image" / "LICENSE").read_text() == text
 
 
-@pytest.mark.parametrize(("project", "package", "folder"), PROJECTS)
+@pytest.mark.parametrize(("project", "package", "folder", "files"), PROJECTS)
 def test_a_wheel_holds_the_package_and_nothing_else(
-    root: Path, tmp_path: Path, project: str, package: str, folder: str
+    root: Path, tmp_path: Path, project: str, package: str, folder: str, files: set[str]
 ) -> None:
     build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
     subprocess.run(build, cwd=root / project, check=True, capture_output=True)
@@ -44,7 +48,7 @@ def test_a_wheel_holds_the_package_and_nothing_else(
         if path.is_file() and "__pycache__" not in path.parts
     }
     assert f"{package}/py.typed" in source
-    assert names == source | {f"{info}/{name}" for name in ("METADATA", "RECORD", "WHEEL", "licenses/LICENSE")}
+    assert names == source | {f"{info}/{name}" for name in files}
 
 
 def test_the_engine_part_needs_nothing_and_runs_on_python_3_10(root: Path) -> None:

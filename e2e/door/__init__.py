@@ -1,0 +1,1 @@
+"""The door of kvfence-engine in front of real SGLang processes."""

@@ -1,0 +1,150 @@
+"""The first process of an engine's container: starts SGLang behind a closed door and stays its only parent.
+
+usage: python -m kvfence_engine.launcher --pool UID --pod UID --keys FOLDER [--listen HOST] [--port PORT]
+       [--drain-seconds S] -- ARGUMENTS OF sglang.launch_server
+
+It ends when SGLang ends, with SGLang's status; with 78 and one line on standard error when a process of the engine
+refused to run. On SIGTERM the door shuts at once, SGLang finishes what is in flight, and what is left after the time to
+drain is killed. It also waits for the orphans that SGLang leaves, as the first process of a container has to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kvfence_engine import faults
+from kvfence_engine.control import Control
+from kvfence_engine.doorkeeper import Doorkeeper, Identity
+from kvfence_engine.plugin import NAME, STATE_SETTING
+from kvfence_engine.state import Door, SharedState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PORT = 8901
+DRAIN_SECONDS = 600.0
+"""Longer than SGLang waits for a transfer (300 s) and then to release its pages (30 s)."""
+
+_ORPHAN_SECONDS = 5.0
+"""How long what SGLang left may take to end, once SGLang itself has: its resource tracker still tidies up."""
+
+SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGCHLD})
+"""What the launcher waits for."""
+
+_PR_SET_CHILD_SUBREAPER = 36
+
+PLUGINS_SETTING = "SGLANG_PLUGINS"
+"""Of SGLang: when it is set, plugins that it does not name are left out without a word."""
+
+
+def main(arguments: list[str]) -> int:
+    """Run one engine to its end; return the status to exit with, 128 + N when signal N ended SGLang."""
+    options = _options(arguments)
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # in the threads to come too; the engine unblocks them for itself
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # the first process of a container needs no such wish
+    state = SharedState.create()
+    keeper = Doorkeeper(state, Identity(options.pool, options.pod, options.keys))
+    try:
+        Control((options.listen, options.port), keeper)
+    except OSError as error:
+        print(f"kvfence-engine: cannot listen on {options.listen}:{options.port}: {error}", file=sys.stderr)  # noqa: T201
+        return faults.STATUS
+    engine = subprocess.Popen(
+        [sys.executable, "-m", "kvfence_engine.engine", *options.arguments], env=environment(os.environ, state.path)
+    )
+    status = wait(engine, keeper, options.drain_seconds)
+    keeper.shut(Door.CLOSED)
+    _wait_for_orphans()
+    return _report(state, status)
+
+
+def environment(given: Mapping[str, str], state: str) -> dict[str, str]:
+    """Return the environment of the engine: the door's state, and the plugin among those that SGLang may load."""
+    named = [name.strip() for name in given.get(PLUGINS_SETTING, "").split(",") if name.strip()]
+    changed = {STATE_SETTING: state}
+    if named and NAME not in named:
+        changed[PLUGINS_SETTING] = ",".join([*named, NAME])
+    return {**given, **changed}
+
+
+def wait(engine: subprocess.Popen[bytes], keeper: Doorkeeper, drain_seconds: float) -> int:
+    """Wait until the engine ends, let it leave when a signal says so, and return its status.
+
+    Signals are waited for, not handled: a handler runs after the call that the signal interrupts, and a signal that
+    comes just before such a call interrupts nothing.
+
+    Args:
+        engine: a child of the main thread; `SIGNALS` are blocked in all threads since before it was started.
+        keeper: shuts the door.
+        drain_seconds: from the first signal until the engine is killed.
+    """
+    killed_at: float | None = None
+    while (status := _reap(engine.pid)) is None:
+        left = 3600.0 if killed_at is None else max(0.0, killed_at - time.monotonic())
+        received = signal.sigtimedwait(SIGNALS, left)
+        if received is not None and received.si_signo != signal.SIGCHLD and killed_at is None:
+            keeper.shut(Door.DRAINING)
+            os.kill(engine.pid, signal.SIGTERM)
+            killed_at = time.monotonic() + drain_seconds
+        elif killed_at is not None and time.monotonic() >= killed_at:
+            os.kill(engine.pid, signal.SIGKILL)
+            killed_at += 3600.0  # once is enough
+    engine.returncode = status  # else its destructor would wait for it again
+    return status
+
+
+def _reap(engine: int) -> int | None:
+    """Wait for every child that has ended; return the engine's status when it is among them."""
+    status = None
+    while True:
+        try:
+            pid, ended = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return status
+        if not pid:
+            return status
+        if pid == engine:
+            status = os.waitstatus_to_exitcode(ended)
+
+
+def _wait_for_orphans() -> None:
+    deadline = time.monotonic() + _ORPHAN_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if not pid:
+            time.sleep(0.05)
+
+
+def _report(state: SharedState, status: int) -> int:
+    why = state.fault()
+    if why:
+        print(f"kvfence-engine: the engine did not run: {why}", file=sys.stderr, flush=True)  # noqa: T201
+        return faults.STATUS
+    return status if status >= 0 else 128 - status
+
+
+def _options(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="kvfence_engine.launcher", allow_abbrev=False)
+    parser.add_argument("--pool", required=True, help="UID of the InferencePool")
+    parser.add_argument("--pod", required=True, help="UID of the pod")
+    parser.add_argument("--keys", required=True, type=Path, help="folder with the operator's public keys")
+    parser.add_argument("--listen", default="0.0.0.0", help="host of the launcher's own port")  # noqa: S104 - in a pod
+    parser.add_argument("--port", default=PORT, type=int, help="the launcher's own port")
+    parser.add_argument("--drain-seconds", default=DRAIN_SECONDS, type=float, help="from SIGTERM to SIGKILL")
+    parser.add_argument("arguments", nargs="*", help="of sglang.launch_server, after --")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

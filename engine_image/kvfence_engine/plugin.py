@@ -1,0 +1,56 @@
+"""What SGLang calls in each of its processes: entry point `kvfence` of the group `sglang.srt.plugins`."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from importlib import import_module
+
+from kvfence_engine import versions
+from kvfence_engine.faults import give_up
+from kvfence_engine.ranks import Ranked
+from kvfence_engine.serving import Serving
+from kvfence_engine.state import SharedState
+
+STATE_SETTING = "KVFENCE_STATE"
+"""Environment variable with the path of the shared state; the launcher sets it."""
+
+NAME = "kvfence"
+
+_installed: list[Serving | Ranked] = []
+
+_HOOKED: dict[str, type[Serving] | type[Ranked]] = {"main": Serving, "run_scheduler_process": Ranked}
+_UNHOOKED = ("run_detokenizer_process", "run_data_parallel_controller_process")
+
+
+def install() -> None:
+    """Put this process's hooks in place, or end it: SGLang would go on without them."""
+    who = _process()
+    try:
+        state = SharedState.open(os.environ[STATE_SETTING])
+    except (KeyError, OSError, ValueError) as error:
+        give_up(None, who, f"no launcher: start SGLang as `python -m kvfence_engine.launcher` ({type(error).__name__})")
+    try:
+        version = str(import_module("sglang").__version__)
+        refused = versions.refuse_version(version) or versions.refuse_settings(os.environ)
+        if refused is None and who in _HOOKED:
+            _installed.append(_HOOKED[who](state))
+        elif refused is None and who not in _UNHOOKED:
+            refused = f"SGLang has a process that is not known: {who}"
+    except Exception as error:  # noqa: BLE001 - whatever it is, the engine must not serve
+        refused = f"{type(error).__name__}: {error}"
+    if refused is not None:
+        give_up(state, who, refused)
+
+
+def is_installed() -> bool:
+    """Whether the hooks of this process are in place."""
+    return bool(_installed)
+
+
+def _process() -> str:
+    """Return which of SGLang's processes this is: the name of the function that it was started with."""
+    if multiprocessing.parent_process() is None:
+        return "main"
+    target = getattr(multiprocessing.current_process(), "_target", None)
+    return str(getattr(target, "__name__", "unknown"))

@@ -1,0 +1,78 @@
+"""The door's part in a scheduler process: it measures the KV pool and applies the cap."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from kvfence_engine.cap import CAP_KEY, EPOCH_KEY, SchedulerCap
+from kvfence_engine.faults import give_up
+from kvfence_engine.hooks import Hook, HookError, Hooks, Kind
+from kvfence_engine.state import Rank, SharedState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+WHO = "scheduler"
+_SCHEDULER = "sglang.srt.managers.scheduler.Scheduler"
+
+
+class Ranked:
+    """What this rank knows. Made before SGLang's scheduler; complete once that has its final pool."""
+
+    def __init__(self, state: SharedState) -> None:
+        self._state = state
+        self._cap: SchedulerCap | None = None
+        self._rank: Rank | None = None
+        self._hooks = Hooks(
+            (
+                Hook(f"{_SCHEDULER}.__init__", Kind.AFTER, self._made),
+                Hook(f"{_SCHEDULER}.set_internal_state", Kind.AROUND, self._set),
+                Hook(f"{_SCHEDULER}.get_internal_state", Kind.AFTER, self._tell),
+            )
+        )
+
+    def _made(self, _result: None, scheduler: Any, *_: Any, **__: Any) -> None:
+        """Say what this rank is: its pool has its last size, and it has told nobody yet that it is ready."""
+        try:
+            self._hooks.check(scheduler)
+        except HookError as error:
+            give_up(self._state, WHO, str(error))
+        self._cap = SchedulerCap(scheduler)
+        self._rank = Rank(
+            index=_index(import_module("sglang.srt.runtime_context").get_parallel()),
+            pid=os.getpid(),
+            nonce=secrets.token_hex(16),
+            pool_tokens=int(scheduler.tp_worker.model_runner.effective_logical_max_total_num_tokens),
+            page_size=int(scheduler.page_size),
+            input_limit=int(scheduler.max_req_input_len),
+        )
+        self._state.set_rank(self._rank)
+
+    def _set(self, original: Callable[..., Any], scheduler: Any, request: Any) -> Any:
+        """Take our own message; hand any other on. An older epoch than the last is refused."""
+        values = request.server_args
+        if EPOCH_KEY not in values:
+            return original(scheduler, request)
+        assert self._cap is not None
+        assert self._rank is not None
+        epoch = int(values[EPOCH_KEY])
+        is_newer = epoch > self._rank.epoch
+        if is_newer:
+            self._cap.apply(int(values[CAP_KEY]))
+            self._rank = replace(self._rank, epoch=epoch, input_limit=int(scheduler.max_req_input_len))
+            self._state.set_rank(self._rank)
+        return import_module("sglang.srt.managers.io_struct").SetInternalStateReqOutput(updated=is_newer)
+
+    def _tell(self, answer: Any, *_: Any, **__: Any) -> None:
+        if self._cap is not None:
+            self._cap.tell(answer.internal_state)
+
+
+def _index(parallel: Any) -> int:
+    """Number the ranks of an engine from 0: replicas of pure data parallelism have the other numbers each anew."""
+    replica = 0 if parallel.attn_dp_enabled else int(parallel.dp_rank or 0)
+    return int((replica * parallel.pp_size + parallel.pp_rank) * parallel.tp_size + parallel.tp_rank)

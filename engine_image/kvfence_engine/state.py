@@ -1,0 +1,196 @@
+"""The state of one boot's door, in memory that the launcher and every process of the engine share.
+
+Each record has one writer: the launcher writes the grant, the HTTP process writes about itself, each rank writes about
+itself. The memory has no name in any file system: it is a memfd of the launcher, which the engine's processes open
+through `/proc`. So a new launcher begins with a closed door whatever the old one left, and nothing is left to clean up.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+from dataclasses import asdict, dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from kvfence_engine.memory import Record
+
+MAX_RANKS = 256
+_GRANT_BYTES = 64 * 1024
+_PROCESS_BYTES = 1024
+_FAULT_BYTES = 1024
+
+
+class Door(str, Enum):
+    """Who may pass."""
+
+    CLOSED = "closed"
+    """Nobody; so it begins."""
+    CANARY = "canary"
+    """Requests that carry a pass which was not used yet."""
+    OPEN = "open"
+    DRAINING = "draining"
+    """Nobody any more; what is in flight goes on. Final in this boot."""
+    TAINTED = "tainted"
+    """Nobody, since this process may have shown a user what belongs to another. Final in this boot."""
+
+    @property
+    def is_final(self) -> bool:
+        """Whether only another boot can follow."""
+        return self in (Door.DRAINING, Door.TAINTED)
+
+
+@dataclass(frozen=True)
+class Grant:
+    """What the launcher lets this boot do."""
+
+    door: Door = Door.CLOSED
+    epoch: int = 0
+    """Of the last admission that was accepted; never steps back."""
+    cap: int = 0
+    """Tokens of context, 0 before the first admission."""
+    peers: tuple[str, ...] = ()
+    """`host:port` of the prefill engines whose KV may be asked for."""
+    passes: tuple[str, ...] = ()
+    """SHA-256 in hex of the passes that the door knows while it is on canary."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """What the HTTP process says about itself."""
+
+    pid: int
+    nonce: str
+    sglang: str
+    """Version that runs."""
+    ranks: int = 0
+    """How many there must be, as the engine's own configuration says; 0 until that is known."""
+    serving: bool = False
+    """Whether the door stands in the application that answers, with all ranks there."""
+    epoch: int = 0
+    """Of the cap that this process applied last."""
+
+
+@dataclass(frozen=True)
+class Rank:
+    """What one scheduler process says about itself, after its KV pool got its final size."""
+
+    index: int
+    pid: int
+    nonce: str
+    pool_tokens: int
+    page_size: int
+    input_limit: int
+    """Prompts must be shorter than this, in tokens; lowered when a cap is applied (`max_req_input_len`)."""
+    epoch: int = 0
+    """Of the cap that this process applied last."""
+
+
+class SharedState:
+    """Reads and writes the records. Every read is the newest whole value.
+
+    Raises, on reading: `memory.TornError`; `ValueError` when a record is not what it should be.
+    """
+
+    def __init__(self, descriptor: int, path: str) -> None:
+        self.path = path
+        """Under which another process of the same user opens it, as long as the launcher lives."""
+        self._memory = mmap.mmap(descriptor, _SIZE)
+        self._grant = Record(self._memory, 0, _GRANT_BYTES)
+        self._server = Record(self._memory, _SERVER, _PROCESS_BYTES)
+        self._fault = Record(self._memory, _FAULT, _FAULT_BYTES)
+        self._ranks = [Record(self._memory, _RANKS + i * _RANK_SIZE, _PROCESS_BYTES) for i in range(MAX_RANKS)]
+        self._known: tuple[bytes, Grant] = (b"", Grant())
+
+    @classmethod
+    def create(cls) -> SharedState:
+        """Make the memory; it lives as long as this process, or others that opened it."""
+        descriptor = os.memfd_create("kvfence-door")
+        os.ftruncate(descriptor, _SIZE)
+        return cls(descriptor, f"/proc/{os.getpid()}/fd/{descriptor}")
+
+    @classmethod
+    def open(cls, path: str) -> SharedState:
+        """Open what another process made.
+
+        Raises:
+            OSError: when it is gone or belongs to another user.
+        """
+        descriptor = os.open(path, os.O_RDWR)
+        try:
+            return cls(descriptor, path)
+        finally:
+            os.close(descriptor)
+
+    def grant(self) -> Grant:
+        """Return what is granted now. Called for each request, so the same bytes are parsed once."""
+        raw, known = self._grant.read(), self._known
+        if raw != known[0]:
+            fields = json.loads(raw)
+            lists = {name: tuple(fields[name]) for name in ("peers", "passes")}
+            self._known = known = raw, Grant(**{**fields, **lists, "door": Door(fields["door"])})
+        return known[1]  # of this thread: another may have read an older one meanwhile
+
+    def set_grant(self, grant: Grant) -> None:
+        """Of the launcher alone.
+
+        Raises:
+            ValueError: when peers and passes are too many to fit.
+        """
+        self._grant.write(_json(asdict(grant)))
+
+    def server(self) -> Server | None:
+        """Return what the HTTP process said; none before it did."""
+        raw = self._server.read()
+        return Server(**json.loads(raw)) if raw else None
+
+    def set_server(self, server: Server) -> None:
+        """Of the HTTP process alone."""
+        self._server.write(_json(asdict(server)))
+
+    def ranks(self) -> tuple[Rank, ...]:
+        """Return what the ranks said so far, in the order of their index."""
+        return tuple(Rank(**json.loads(raw)) for record in self._ranks if (raw := record.read()))
+
+    def set_rank(self, rank: Rank) -> None:
+        """Of that rank alone.
+
+        Raises:
+            ValueError: when its index is out of range.
+        """
+        if not 0 <= rank.index < MAX_RANKS:
+            raise ValueError(f"rank {rank.index} is not below {MAX_RANKS}")
+        self._ranks[rank.index].write(_json(asdict(rank)))
+
+    def fault(self) -> str:
+        """Return why a process of the engine gave up; empty when none did."""
+        return self._fault.read().decode()
+
+    def set_fault(self, why: str) -> None:
+        """Leave the reason; a process calls this just before it ends."""
+        self._fault.write(why.encode()[:_FAULT_BYTES].decode(errors="ignore").encode())
+
+
+def stored_at(path: str) -> int:
+    """Return the pid of the launcher that made the memory behind `path`.
+
+    Raises:
+        ValueError: when the path is none of ours.
+    """
+    match Path(path).parts:
+        case ("/", "proc", pid, "fd", _):
+            return int(pid)
+    raise ValueError("the path of the door's state is not /proc/PID/fd/N")
+
+
+def _json(fields: dict[str, Any]) -> bytes:
+    return json.dumps(fields, separators=(",", ":")).encode()
+
+
+_SERVER = Record.size(_GRANT_BYTES)
+_FAULT = _SERVER + Record.size(_PROCESS_BYTES)
+_RANKS = _FAULT + Record.size(_FAULT_BYTES)
+_RANK_SIZE = Record.size(_PROCESS_BYTES)
+_SIZE = _RANKS + MAX_RANKS * _RANK_SIZE
