@@ -161,3 +161,9 @@ def test_the_bound_holds_for_texts_drawn_at_random(monkeypatch: pytest.MonkeyPat
     hits = sum(1 for text in texts if markers.found(text, planted))
     bound = markers.false_alarm_bound(12, planted)
     assert 0.8 * bound < hits / len(texts) <= bound
+
+
+def test_the_characters_are_32_that_nobody_mixes_up_and_the_text_around_has_none_of_them() -> None:
+    assert len(set(markers.CHARACTERS)) == len(markers.CHARACTERS) == 32
+    assert not set("IO01") & set(markers.CHARACTERS)
+    assert not set(markers.filler(500)) & set(markers.CHARACTERS)
