@@ -49,7 +49,7 @@ def measured(pytestconfig: pytest.Config) -> Measured:
     """Call it with what, how long it took and its bound, in seconds: asserted, and printed at the end of the run."""
 
     def check(what: str, seconds: float, bound: float) -> None:
-        line = f"{what}: {seconds:.2f} s, bound {bound:.0f} s"
+        line = f"{what}: {seconds:.3f} s, bound {bound:.0f} s"
         pytestconfig.stash.setdefault(MEASURED, []).append(line)
         assert seconds <= bound, line
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from e2e.conftest import Measured
 from e2e.door.engines import HOST, Engine, Injection, question, started
 from e2e.engines.keeper import LOOK_SECONDS
 from e2e.engines.servers import Server
@@ -102,7 +103,7 @@ def test_an_engine_that_is_told_to_leave_takes_nothing_new_and_finishes_what_it_
     assert engine.process.wait(60) == 0
 
 
-def test_a_launcher_that_is_killed_takes_the_engine_with_it(engine: Engine) -> None:
+def test_a_launcher_that_is_killed_takes_the_engine_with_it(engine: Engine, measured: Measured) -> None:
     engine.start(outlived=True)
     engine.wait_until_started()
     assert engine.admit().status == 200
@@ -115,4 +116,4 @@ def test_a_launcher_that_is_killed_takes_the_engine_with_it(engine: Engine) -> N
     assert engine.process.poll() is None, "the keeper did not do it"
     assert refused is not None
     assert gone is not None
-    print(f"launcher killed: no answer after {refused * 1000:.0f} ms, all gone after {gone * 1000:.0f} ms more")
+    measured("no answer after the launcher was killed", refused, GONE_SECONDS)

@@ -79,5 +79,4 @@ def test_an_engine_without_its_door_ends_and_says_why(engines: dict[str, Engine]
     engine = engines[name]
     assert engine.process.returncode == 78, engine.tail()
     last = engine.log.read_text(errors="replace").splitlines()[-1]
-    print(last)
     assert last.startswith(f"kvfence-engine: the engine did not run: {why}")
