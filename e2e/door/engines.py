@@ -5,9 +5,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
-import os
 import random
-import socket
 import subprocess
 import sys
 import time
@@ -252,7 +250,7 @@ def question(prompt_tokens: int, pair: tuple[str, int] | None = None, **fields: 
 
 
 def _engine(server: Server, injection: Injection, logs: Path, first: Path | None) -> Engine:
-    http_port, bootstrap, rendezvous, control = _free_ports(4)
+    http_port, bootstrap, rendezvous, control = processes.free_ports(4)
     ports = Ports(http_port, bootstrap, rendezvous)
     command = launch(server, processes.place_of(server), ports)
     python, _, module, *arguments = command.argv
@@ -261,7 +259,6 @@ def _engine(server: Server, injection: Injection, logs: Path, first: Path | None
     own += ["--listen", HOST, "--port", str(control)]
     # The launcher says that there is no warm-up; the stage's own flag would hide it if it did not.
     given = [argument for argument in arguments if argument != "--skip-server-warmup"]
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON") and not k.lower().endswith("_proxy")}
     path = [str(first)] if first else []
     path += [str(injection.packages), command.env["PYTHONPATH"]]
     return Engine(
@@ -271,19 +268,5 @@ def _engine(server: Server, injection: Injection, logs: Path, first: Path | None
         control=control,
         log=logs / f"{server.name}.log",
         argv=(python, "-m", "kvfence_engine.launcher", *own, "--", *given),
-        env=inherited | command.env | {"PYTHONPATH": ":".join(path)},
+        env=processes.inherited() | command.env | {"PYTHONPATH": ":".join(path)},
     )
-
-
-def _free_ports(count: int) -> list[int]:
-    found: list[int] = []
-    for port in random.sample(processes.PORTS, len(processes.PORTS)):
-        with socket.socket() as probe:
-            try:
-                probe.bind((HOST, port))
-            except OSError:
-                continue
-        found.append(port)
-        if len(found) == count:
-            break
-    return found

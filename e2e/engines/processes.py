@@ -95,18 +95,16 @@ class _Started:
 
 @contextmanager
 def _process(server: Server, logs: Path) -> Iterator[_Started]:
-    ports = _free_ports()
+    ports = Ports(*free_ports(3))
     command = launch(server, place_of(server), ports)
     log = logs / f"{server.name}.log"
-    # Python's own settings of the calling shell would change what the servers do.
-    inherited = {name: value for name, value in without_proxies().items() if not name.startswith("PYTHON")}
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-I", str(KEEPER), *command.argv],
             stdin=subprocess.PIPE,  # the keeper ends the server when this closes
             stdout=output,
             stderr=subprocess.STDOUT,
-            env=inherited | command.env,
+            env=inherited() | command.env,
             start_new_session=True,  # Ctrl-C reaches us alone; we stop the servers
         )
     try:
@@ -122,7 +120,7 @@ def _process(server: Server, logs: Path) -> Iterator[_Started]:
             raise ServerError(f"{server.name} was not gone after {STOP_LIMIT_SECONDS:.0f} s{_tail(log)}") from None
 
 
-def _free_ports() -> Ports:
+def free_ports(count: int) -> list[int]:
     """Return ports on which nothing listens now, out of many, so that two runs at a time hardly meet."""
     found: list[int] = []
     for port in random.sample(PORTS, len(PORTS)):
@@ -132,9 +130,14 @@ def _free_ports() -> Ports:
             except OSError:
                 continue
         found.append(port)
-        if len(found) == 3:
+        if len(found) == count:
             break
-    return Ports(*found)
+    return found
+
+
+def inherited() -> dict[str, str]:
+    """Return this process's environment without what would change a server: Python's own settings, and proxies."""
+    return {name: value for name, value in without_proxies().items() if not name.startswith("PYTHON")}
 
 
 def _wait_for_all(started: Sequence[_Started], began: float, deadline: float) -> tuple[Running, ...]:

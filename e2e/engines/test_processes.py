@@ -7,12 +7,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from e2e.cluster.waiting import wait_for
 from e2e.engines.keeper import LOOK_SECONDS
 from e2e.engines.processes import KEEPER, ServerError, running
 from e2e.engines.servers import Server
@@ -87,18 +88,9 @@ def tree(tmp_path: Path) -> Iterator[Tree]:
     made.kill()
 
 
-def within(seconds: float, true: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + seconds
-    while not true():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
-
-
 def test_nothing_is_left_when_the_pipe_closes(tree: Tree) -> None:
     with subprocess.Popen(tree.command, stdin=subprocess.PIPE, start_new_session=True) as keeper:
-        assert within(20, tree.is_up)
+        wait_for("the tree to be up", tree.is_up, 20)
         assert not tree.is_gone()
         assert keeper.stdin is not None
         keeper.stdin.close()
@@ -108,14 +100,14 @@ def test_nothing_is_left_when_the_pipe_closes(tree: Tree) -> None:
 
 def test_nothing_is_left_when_the_wanting_process_is_killed(tree: Tree) -> None:
     with subprocess.Popen([sys.executable, "-c", WANTS, *tree.command]) as wanting:
-        assert within(20, tree.is_up)
+        wait_for("the tree to be up", tree.is_up, 20)
         wanting.kill()
-    assert within(5, tree.is_gone)
+    wait_for("the tree to be gone", tree.is_gone, 5)
 
 
 def test_nothing_is_left_when_the_keeper_is_asked_to_end(tree: Tree) -> None:
     with subprocess.Popen(tree.command, stdin=subprocess.PIPE) as keeper:
-        assert within(20, tree.is_up)
+        wait_for("the tree to be up", tree.is_up, 20)
         keeper.terminate()
         assert keeper.wait(5) == 128 + signal.SIGTERM
         assert tree.is_gone()
@@ -123,7 +115,7 @@ def test_nothing_is_left_when_the_keeper_is_asked_to_end(tree: Tree) -> None:
 
 def test_nothing_is_left_when_the_command_s_first_process_ends(tree: Tree) -> None:
     with subprocess.Popen(tree.command, stdin=subprocess.PIPE) as keeper:
-        assert within(20, tree.is_up)
+        wait_for("the tree to be up", tree.is_up, 20)
         first = tree.first(keeper.pid)
         time.sleep(LOOK_SECONDS + 1)  # so that the keeper has seen whose the shared memory is
         os.kill(int(first), signal.SIGKILL)
@@ -133,10 +125,10 @@ def test_nothing_is_left_when_the_command_s_first_process_ends(tree: Tree) -> No
 
 def test_the_first_process_ends_when_the_keeper_is_killed(tree: Tree) -> None:
     with subprocess.Popen(tree.command, stdin=subprocess.PIPE) as keeper:
-        assert within(20, tree.is_up)
+        wait_for("the tree to be up", tree.is_up, 20)
         first = tree.first(keeper.pid)
         keeper.kill()
-    assert within(5, lambda: not Path("/proc", first).exists())
+    wait_for("it to end", lambda: not Path("/proc", first).exists(), 5)
 
 
 def test_the_status_of_the_command_is_the_keeper_s() -> None:
