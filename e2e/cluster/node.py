@@ -110,14 +110,20 @@ def stop(layout: Layout) -> None:
     Raises:
         StageError: something of it could not be removed.
     """
-    for pid in _holders(layout):
-        ending = _inhabitants(pid) if process_table.pid_inside(pid) == 1 else [pid]
+    holders, entrances = _holders(layout), _entrances(layout)
+    inside = [other for pid in holders if process_table.pid_inside(pid) == 1 for other in _inhabitants(pid)]
+    for pid in holders:
         process_table.kill(pid)
-        _await_end(ending)
-    entrances = _entrances(layout)
-    for pid in entrances:  # one whose program was stopped has stopped itself, and holds the network
-        process_table.go_on(pid)
-    _await_end(entrances)
+    ending = sorted({*holders, *inside, *entrances})
+
+    def ended() -> bool:
+        # An `nsenter` whose program was stopped has stopped itself. It holds the network, and until it has taken note
+        # of its program's end, the first process cannot end either.
+        for pid in entrances:
+            process_table.go_on(pid)
+        return not any(map(process_table.alive, ending))
+
+    wait_for(f"processes {ending} to end", ended, GONE_WITHIN_SECONDS, every=0.02)
     # the kernel removes the link a moment after the last process
     interface = Path("/sys/class/net") / layout.link
     wait_for(f"network link {layout.link} to go", lambda: not interface.exists(), GONE_WITHIN_SECONDS, every=0.02)
@@ -199,9 +205,3 @@ def _inhabitants(pid: int) -> list[int]:
     if not namespace:  # gone already
         return []
     return [other for other in process_table.pids() if process_table.pid_namespace(other) == namespace]
-
-
-def _await_end(ending: list[int]) -> None:
-    wait_for(
-        f"processes {ending} to end", lambda: not any(map(process_table.alive, ending)), GONE_WITHIN_SECONDS, every=0.02
-    )

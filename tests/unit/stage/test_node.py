@@ -139,6 +139,25 @@ def test_a_stopped_entrance_of_the_stage_is_let_go_on_since_it_holds_the_network
     assert (let_go, kills) == ([60], [])
 
 
+def test_the_first_process_ends_only_after_a_stopped_entrance_went_on_and_stopping_waits_for_both(
+    layout: Layout, proc: FakeProc, monkeypatch: pytest.MonkeyPatch, kills: list[int]
+) -> None:
+    """The kernel keeps the first process until a program's end was noted by the `nsenter` that waits for it."""
+    proc.add(41, [INIT, "trial"], inside=1, namespace=INSIDE)
+    proc.add(60, [*Node(layout, 41).command(["/cache/etcd", f"--data-dir={layout.state}/etcd"])])
+    killed: list[int] = []
+    monkeypatch.setattr(process_table, "kill", killed.append)
+
+    def go_on(pid: int) -> None:
+        assert killed == [41], "before that there is nothing to take note of"
+        proc.remove(pid)
+        proc.remove(41)
+
+    monkeypatch.setattr(process_table, "go_on", go_on)
+    node.stop(layout)
+    assert process_table.pids() == kills == []
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
