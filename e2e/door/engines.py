@@ -88,6 +88,7 @@ class Engine:
     ports: Ports
     control: int
     log: Path
+    termination_log: Path
     argv: tuple[str, ...]
     env: Mapping[str, str]
     process: subprocess.Popen[bytes] = field(init=False)
@@ -256,17 +257,20 @@ def _engine(server: Server, injection: Injection, logs: Path, first: Path | None
     python, _, module, *arguments = command.argv
     assert module == "sglang.launch_server"
     own = ["--pool", POOL, "--pod", server.name, "--keys", str(injection.keys)]
-    own += ["--listen", HOST, "--port", str(control)]
+    termination_log = logs / f"{server.name}.termination"
+    own += ["--listen", HOST, "--port", str(control), "--termination-log", str(termination_log)]
     # The launcher says that there is no warm-up; the stage's own flag would hide it if it did not.
     given = [argument for argument in arguments if argument != "--skip-server-warmup"]
-    path = [str(first)] if first else []
-    path += [str(injection.packages), command.env["PYTHONPATH"]]
+    program, path = [str(injection.packages / "kvfence_engine")], [command.env["PYTHONPATH"]]
+    if first:  # the program would put itself ahead of that
+        program, path = ["-m", "kvfence_engine.launcher"], [str(first), str(injection.packages), *path]
     return Engine(
         server=server,
         injection=injection,
         ports=ports,
         control=control,
         log=logs / f"{server.name}.log",
-        argv=(python, "-m", "kvfence_engine.launcher", *own, "--", *given),
+        termination_log=termination_log,
+        argv=(python, *program, *own, "--", *given),
         env=processes.inherited() | command.env | {"PYTHONPATH": ":".join(path)},
     )

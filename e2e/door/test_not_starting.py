@@ -80,3 +80,4 @@ def test_an_engine_without_its_door_ends_and_says_why(engines: dict[str, Engine]
     assert engine.process.returncode == 78, engine.tail()
     last = engine.log.read_text(errors="replace").splitlines()[-1]
     assert last.startswith(f"kvfence-engine: the engine did not run: {why}")
+    assert engine.termination_log.read_text() == f"{last}\n"

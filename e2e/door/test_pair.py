@@ -69,20 +69,32 @@ def closed(pair: Legs, injection: Injection) -> Closed:
     )
 
 
+@dataclass(frozen=True)
+class Proven:
+    """What was seen while the pair was on canary with one pass."""
+
+    health: list[int]
+    without: PairAnswer
+    first: PairAnswer
+    again: PairAnswer
+
+
 @pytest.fixture(scope="module")
-def canary(pair: Legs, closed: Closed) -> dict[str, list[PairAnswer]]:
-    """The pair on canary with one pass, asked without it, with it, and with it again."""
+def canary(pair: Legs, closed: Closed) -> Proven:
+    """The pair on canary, asked without the pass, with it, and with it again."""
     for leg in pair.values():
         said = leg.admit(door=Door.CANARY, cap=CAP, peers=peers(pair), passes=(sha256(PASS.encode()).hexdigest(),))
         assert said.status == 200, said.text
-    return {
-        "without": [ask_pair(pair, LONGEST)],
-        "with": [ask_pair(pair, LONGEST, PASS), ask_pair(pair, LONGEST, PASS)],
-    }
+    return Proven(
+        health=[leg.ask("/health").status for leg in pair.values()],
+        without=ask_pair(pair, LONGEST),
+        first=ask_pair(pair, LONGEST, PASS),
+        again=ask_pair(pair, LONGEST, PASS),
+    )
 
 
 @pytest.fixture(scope="module")
-def admitted(pair: Legs, canary: dict[str, list[PairAnswer]]) -> Legs:
+def admitted(pair: Legs, canary: Proven) -> Legs:
     """The pair open to users, with a cap of 1,000 tokens."""
     for leg in pair.values():
         said = leg.admit(cap=CAP, peers=peers(pair))
@@ -196,6 +208,7 @@ def test_the_pool_is_measured_not_taken_from_the_flags(pair: Legs, closed: Close
     assert f"max_total_num_tokens={POOL_TOKENS}," in closed.log["prefill"]
     (rank,) = closed.status["prefill"]["ranks"]
     assert (rank["pool_tokens"], rank["page_size"], rank["input_limit"]) == (POOL_TOKENS, 16, POOL_TOKENS - 6)
+    assert rank["boot_input_limit"] == POOL_TOKENS - 6
     assert f"'max_total_tokens': {ASKED_TOKENS}" in closed.log["prefill"], "the flag says something else"
     assert closed.status["decode"]["ranks"][0]["pool_tokens"] == 4096
     assert len(set(closed.status["prefill"]["nonces"] + closed.status["decode"]["nonces"])) == 4
@@ -210,13 +223,15 @@ def test_an_admission_that_is_not_for_this_boot_is_refused_with_its_reason(close
 # --- canary ---
 
 
-def test_a_pass_lets_in_one_request_of_a_closed_pair(canary: dict[str, list[PairAnswer]]) -> None:
-    (without,) = canary["without"]
-    first, again = canary["with"]
-    assert (without.prefill.status, without.decode.status) == (503, 503)
-    assert (first.prefill.status, first.decode.status) == (200, 200)
-    assert first.decode.prompt_tokens == LONGEST
-    assert (again.prefill.status, again.decode.status) == (503, 503)
+def test_a_pass_lets_in_one_request_of_a_closed_pair(canary: Proven) -> None:
+    assert (canary.without.prefill.status, canary.without.decode.status) == (503, 503)
+    assert (canary.first.prefill.status, canary.first.decode.status) == (200, 200)
+    assert canary.first.decode.prompt_tokens == LONGEST
+    assert (canary.again.prefill.status, canary.again.decode.status) == (503, 503)
+
+
+def test_a_router_takes_an_engine_on_canary_for_healthy(canary: Proven) -> None:
+    assert canary.health == [200, 200]
 
 
 # --- open ---
@@ -247,7 +262,9 @@ def test_the_cap_is_what_the_servers_say(admitted: Legs) -> None:
         info = leg.ask("/server_info").json
         assert (info["context_length"], info["max_req_input_len"]) == (CAP, CAP - 6)
         assert [state["context_length"] for state in info["internal_states"]] == [CAP]
-        assert leg.status()["ranks"][0]["input_limit"] == CAP - 6
+        (rank,) = leg.status()["ranks"]
+        assert rank["input_limit"] == CAP - 6
+        assert rank["boot_input_limit"] in (POOL_TOKENS - 6, 4096 - 6), "what the engine had before the cap"
         assert leg.ask("/health").status == 200
         assert leg.tell("/ready").status == 200
 

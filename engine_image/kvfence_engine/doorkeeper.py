@@ -20,6 +20,7 @@ from kvfence_engine.memory import TornError
 from kvfence_engine.state import Door, Grant, SharedState
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from kvfence_engine.admission import Admission
@@ -60,11 +61,18 @@ class Reply:
 
 
 class Doorkeeper:
-    """Of one boot; its methods may be called from any thread."""
+    """Of one boot; its methods may be called from any thread.
 
-    def __init__(self, state: SharedState, identity: Identity) -> None:
+    Args:
+        state: the boot's; nobody else writes its grant.
+        identity: whose engine it is.
+        on_admission: called with each admission before any of it holds.
+    """
+
+    def __init__(self, state: SharedState, identity: Identity, on_admission: Callable[[], None]) -> None:
         self._state = state
         self._identity = identity
+        self._on_admission = on_admission
         self._admitting = threading.Lock()
         self._writing = threading.Lock()
         state.set_grant(Grant())
@@ -95,6 +103,7 @@ class Doorkeeper:
             "door": grant.door.value,
             "epoch": grant.epoch,
             "cap": grant.cap,
+            "peers": list(grant.peers),
             "started": self.has_started(),
             "nonces": list(self._boot().nonces),
             "server": None if server is None else asdict(server),
@@ -130,6 +139,7 @@ class Doorkeeper:
 
     def _apply(self, admitted: Admission) -> Refusal | None:
         wanted = admission.granted(admitted)
+        self._on_admission()
         with self._writing:
             door = self._state.grant().door
             meanwhile = (

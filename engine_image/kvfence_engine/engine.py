@@ -29,11 +29,7 @@ def main(arguments: list[str]) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the launcher has some blocked, and that is handed down
     state = _state()
     _die_with_the_launcher(state)
-    try:
-        plugins = import_module("sglang.srt.plugins")
-    except ModuleNotFoundError as error:
-        give_up(state, WHO, f"{sys.executable} has no SGLang with plugins (0.5.21 or newer): {error}")
-    plugins.load_plugins()
+    _load_plugins(state)
     if not plugin.is_installed():
         give_up(state, WHO, f"SGLang did not load the plugin {plugin.NAME}: is it on PYTHONPATH with its dist-info?")
     server = import_module("sglang.launch_server")
@@ -51,6 +47,27 @@ def main(arguments: list[str]) -> None:
         server.run_server(server_args)
     finally:
         import_module("sglang.srt.utils").kill_process_tree(os.getpid(), include_parent=False)
+
+
+def _load_plugins(state: SharedState) -> None:
+    """Have SGLang load its plugins, among them ours; an image without them is said to be one."""
+    try:
+        version = getattr(import_module("sglang"), "__version__", None)
+    except ModuleNotFoundError as error:
+        if error.name != "sglang":
+            give_up(state, WHO, f"SGLang cannot be imported in this image: {error}")
+        version = None
+    if version is None:  # a folder that happens to be called sglang is none either
+        give_up(
+            state,
+            WHO,
+            f"there is no SGLang in this image: {sys.executable} does not find it. Use an image that has sglang as a "
+            "Python package for python3",
+        )
+    refused = versions.refuse_version(str(version))
+    if refused is not None:
+        give_up(state, WHO, refused)
+    import_module("sglang.srt.plugins").load_plugins()
 
 
 def _state() -> SharedState:

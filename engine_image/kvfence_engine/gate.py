@@ -30,7 +30,8 @@ PASSED: ContextVar[Passed | None] = ContextVar("kvfence_passed", default=None)
 _ADMITS = {
     Passed.USER: frozenset({Door.OPEN}),
     Passed.CANARY: frozenset({Door.OPEN, Door.CANARY}),
-    Passed.HEALTH: frozenset({Door.OPEN}),
+    # A router takes an engine up only when it is healthy, and it is proven through that router before users come.
+    Passed.HEALTH: frozenset({Door.OPEN, Door.CANARY}),
 }
 
 

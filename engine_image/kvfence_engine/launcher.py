@@ -1,7 +1,8 @@
 """The first process of an engine's container: starts SGLang behind a closed door and stays its only parent.
 
 usage: python -m kvfence_engine.launcher --pool UID --pod UID --keys FOLDER [--listen HOST] [--port PORT]
-       [--drain-seconds S] -- ARGUMENTS OF sglang.launch_server
+       [--drain-seconds S] [--termination-log PATH] -- ARGUMENTS OF sglang.launch_server
+       (or `python FOLDER/kvfence_engine`, which finds itself)
 
 It ends when SGLang ends, with SGLang's status; with 78 and one line on standard error when a process of the engine
 refused to run. On SIGTERM the door shuts at once, SGLang finishes what is in flight, and what is left after the time to
@@ -25,6 +26,7 @@ from kvfence_engine.control import Control
 from kvfence_engine.doorkeeper import Doorkeeper, Identity
 from kvfence_engine.plugin import NAME, STATE_SETTING
 from kvfence_engine.state import Door, SharedState
+from kvfence_engine.termination import TerminationLog, not_run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,7 +53,8 @@ def main(arguments: list[str]) -> int:
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # in the threads to come too; the engine unblocks them for itself
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # the first process of a container needs no such wish
     state = SharedState.create()
-    keeper = Doorkeeper(state, Identity(options.pool, options.pod, options.keys))
+    log = TerminationLog(options.termination_log)
+    keeper = Doorkeeper(state, Identity(options.pool, options.pod, options.keys), log.admitted)
     try:
         Control((options.listen, options.port), keeper)
     except OSError as error:
@@ -63,7 +66,7 @@ def main(arguments: list[str]) -> int:
     status = wait(engine, keeper, options.drain_seconds)
     keeper.shut(Door.CLOSED)
     _wait_for_orphans()
-    return _report(state, status)
+    return _report(state, status, log)
 
 
 def environment(given: Mapping[str, str], state: str) -> dict[str, str]:
@@ -126,12 +129,13 @@ def _wait_for_orphans() -> None:
             time.sleep(0.05)
 
 
-def _report(state: SharedState, status: int) -> int:
+def _report(state: SharedState, ended: int, log: TerminationLog) -> int:
     why = state.fault()
+    status = faults.STATUS if why else ended if ended >= 0 else 128 - ended
+    log.ended(status, why)
     if why:
-        print(f"kvfence-engine: the engine did not run: {why}", file=sys.stderr, flush=True)  # noqa: T201
-        return faults.STATUS
-    return status if status >= 0 else 128 - status
+        print(not_run(why), file=sys.stderr, flush=True)  # noqa: T201
+    return status
 
 
 def _options(arguments: list[str]) -> argparse.Namespace:
@@ -142,6 +146,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--listen", default="0.0.0.0", help="host of the launcher's own port")  # noqa: S104 - in a pod
     parser.add_argument("--port", default=PORT, type=int, help="the launcher's own port")
     parser.add_argument("--drain-seconds", default=DRAIN_SECONDS, type=float, help="from SIGTERM to SIGKILL")
+    parser.add_argument("--termination-log", type=Path, help="file that the kubelet reads when the container has ended")
     parser.add_argument("arguments", nargs="*", help="of sglang.launch_server, after --")
     return parser.parse_args(arguments)
 

@@ -60,7 +60,7 @@ class DoorMiddleware:
                 await _refuse(send, shut or Refused(403, Why.NO_SUCH_PATH, "this engine does not serve this path"))
 
     async def _health(self, scope: Message, receive: Receive, send: Send) -> None:
-        shut = self._gate.shut_to_users()
+        shut = self._gate.shut()
         if shut is not None:
             await _refuse(send, shut)
             return

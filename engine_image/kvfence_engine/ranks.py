@@ -48,6 +48,7 @@ class Ranked:
             nonce=secrets.token_hex(16),
             pool_tokens=int(scheduler.tp_worker.model_runner.effective_logical_max_total_num_tokens),
             page_size=int(scheduler.page_size),
+            boot_input_limit=int(scheduler.max_req_input_len),
             input_limit=int(scheduler.max_req_input_len),
         )
         self._state.set_rank(self._rank)

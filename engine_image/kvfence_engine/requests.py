@@ -47,7 +47,7 @@ class Route(Enum):
     INFER = "infer"
     """A prompt: judged, and let through as far as the door is open."""
     HEALTH = "health"
-    """Makes up a request inside SGLang: let through when the door is open, else 503."""
+    """Makes up a request inside SGLang: let through when the door is open or on canary, else 503."""
     OBSERVE = "observe"
     """Says something about the engine and changes nothing: always let through."""
     REFUSE = "refuse"

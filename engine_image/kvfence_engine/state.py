@@ -82,8 +82,10 @@ class Rank:
     nonce: str
     pool_tokens: int
     page_size: int
+    boot_input_limit: int
+    """`max_req_input_len` as the engine computed it from its own context and pool, before any cap."""
     input_limit: int
-    """Prompts must be shorter than this, in tokens; lowered when a cap is applied (`max_req_input_len`)."""
+    """Prompts must be shorter than this, in tokens: the same, lowered when a cap is applied."""
     epoch: int = 0
     """Of the cap that this process applied last."""
 

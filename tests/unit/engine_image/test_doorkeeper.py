@@ -38,7 +38,7 @@ class Engine:
     def start(self) -> None:
         self.state.set_server(Server(1, BOOT.nonces[0], "0.5.23", ranks=2, serving=True))
         for index in (0, 1):
-            self.state.set_rank(Rank(index, 2 + index, BOOT.nonces[1 + index], 1024 + index, 16, 1018))
+            self.state.set_rank(Rank(index, 2 + index, BOOT.nonces[1 + index], 1024 + index, 16, 1018, 1018))
         self.may_apply.set()
         self._thread.start()
 
@@ -74,7 +74,7 @@ def keeper(engine: Engine, operator: Operator, tmp_path: Path) -> Doorkeeper:
     (tmp_path / "current").write_text(base64.b64encode(operator.public).decode() + "\n")
     (tmp_path / "..data").mkdir()
     (tmp_path / "broken").write_text("not a key")
-    return Doorkeeper(engine.state, Identity(BOOT.pool, BOOT.pod, tmp_path))
+    return Doorkeeper(engine.state, Identity(BOOT.pool, BOOT.pod, tmp_path), lambda: None)
 
 
 def reason(reply: doorkeeper.Reply) -> tuple[int, object]:
@@ -86,7 +86,7 @@ def test_a_starting_engine_takes_no_admission(
 ) -> None:
     assert reason(keeper.admit(operator.body(admit()))) == (503, "NotMeasured")
     engine.state.set_server(Server(1, BOOT.nonces[0], "0.5.23", ranks=2, serving=True))
-    engine.state.set_rank(Rank(0, 2, BOOT.nonces[1], 1024, 16, 1018))
+    engine.state.set_rank(Rank(0, 2, BOOT.nonces[1], 1024, 16, 1018, 1018))
     assert not keeper.has_started(), "one of two ranks is missing"
     assert reason(keeper.admit(operator.body(admit(nonces=BOOT.nonces[:2])))) == (503, "NotMeasured")
     assert keeper.status()["nonces"] == []
@@ -103,6 +103,31 @@ def test_the_door_opens_when_all_have_applied_the_cap(
     assert (reply.status, reply.body["door"], reply.body["cap"]) == (200, "open", 1000)
     assert engine.doors == [Door.CLOSED], "it stayed closed while the cap was applied"
     assert keeper.is_open()
+
+
+def test_a_status_says_whom_the_engine_may_ask_and_what_its_limit_was_before_the_cap(
+    engine: Engine, keeper: Doorkeeper, operator: Operator, admit: Admit
+) -> None:
+    engine.start()
+    assert keeper.status()["peers"] == []
+    said = keeper.admit(operator.body(admit(peers=("10.0.0.1:8998", "10.0.0.2:8998")))).body
+    assert said["peers"] == ["10.0.0.1:8998", "10.0.0.2:8998"]
+    assert [(rank["boot_input_limit"], rank["input_limit"]) for rank in said["ranks"]] == [(1018, 994)] * 2
+
+
+def test_an_admission_is_told_before_any_of_it_holds_and_a_refused_one_never(
+    engine: Engine, operator: Operator, admit: Admit, tmp_path: Path
+) -> None:
+    (tmp_path / "current").write_text(base64.b64encode(operator.public).decode())
+    epochs: list[int] = []
+    identity = Identity(BOOT.pool, BOOT.pod, tmp_path)
+    keeper = Doorkeeper(engine.state, identity, lambda: epochs.append(engine.state.grant().epoch))
+    engine.start()
+    assert keeper.admit(operator.body(admit(pod="another"))).status == 403
+    assert epochs == []
+    assert keeper.admit(operator.body(admit())).status == 200
+    assert keeper.admit(operator.body(admit(epoch=2))).status == 200
+    assert epochs == [0, 1]
 
 
 def test_the_door_stays_closed_when_the_cap_is_not_applied(

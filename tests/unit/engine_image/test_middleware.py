@@ -96,13 +96,14 @@ def asked() -> Asked:
 
 
 INFER = ["/v1/completions", "/v1/chat/completions", "/generate"]
+HEALTH = ["/health", "/health_generate", "/ready"]
 
 
 @pytest.mark.parametrize("door", [Door.CLOSED, Door.DRAINING, Door.TAINTED])
-@pytest.mark.parametrize("path", [*INFER, "/health", "/v1/embeddings", "/flush_cache", "/no/such/path"])
+@pytest.mark.parametrize("path", [*INFER, *HEALTH, "/v1/embeddings", "/flush_cache", "/no/such/path"])
 def test_a_door_that_is_shut_answers_503_and_nothing_gets_inside(asked: Asked, door: Door, path: str) -> None:
     asked.stand(door)
-    status, text = asked.ask(path, {"prompt": "a"}, "GET" if path == "/health" else "POST")
+    status, text = asked.ask(path, {"prompt": "a"}, "GET" if path in HEALTH else "POST")
     assert status == 503
     assert json.loads(text)["message"].startswith("this engine is ")
     assert asked.inside.seen == []
@@ -164,6 +165,13 @@ def test_a_pass_is_good_for_one_request_on_canary(asked: Asked) -> None:
     assert [passed for _, _, passed in asked.inside.seen] == [Passed.CANARY]
 
 
+def test_an_engine_on_canary_is_healthy_and_serves_no_user(asked: Asked) -> None:
+    asked.stand(Door.CANARY, passes=(sha256(b"in").hexdigest(),))
+    assert [asked.ask(path, method="GET")[0] for path in HEALTH] == [200, 200, 200]
+    assert [asked.ask(path, {"prompt": "a"})[0] for path in [*INFER, "/flush_cache", "/no/such/path"]] == [503] * 5
+    assert asked.inside.seen == [(path, b"", Passed.HEALTH) for path in HEALTH]
+
+
 def test_a_state_that_cannot_be_read_is_a_closed_door(asked: Asked) -> None:
     asked.stand(Door.OPEN)
     asked.state._grant.write(b"not JSON")
@@ -179,8 +187,11 @@ def test_what_did_not_come_through_the_door_is_refused_deep_inside(asked: Asked)
     asked.stand(Door.CANARY)
     assert isinstance(asked.gate.confirm(Passed.USER, {}), Refused)
     assert asked.gate.confirm(Passed.CANARY, {}) is None
-    asked.stand(Door.CLOSED)
-    assert isinstance(asked.gate.confirm(Passed.CANARY, {}), Refused)
+    assert asked.gate.confirm(Passed.HEALTH, {"rid": "HEALTH_CHECK_1"}) is None
+    for door in (Door.CLOSED, Door.DRAINING, Door.TAINTED):
+        asked.stand(door)
+        for passed in Passed:
+            assert isinstance(asked.gate.confirm(passed, {}), Refused)
 
 
 STREAM = "text/event-stream; charset=utf-8"

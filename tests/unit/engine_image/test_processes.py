@@ -34,15 +34,6 @@ def run(module: str, *arguments: str, **settings: str) -> subprocess.CompletedPr
     )
 
 
-def test_an_image_without_sglang_is_said_in_one_line(tmp_path: Path) -> None:
-    own = ("--pool", "a", "--pod", "b", "--keys", str(tmp_path), "--listen", "127.0.0.1", "--port", "0")
-    done = run("launcher", *own, "--", "--model-path", "x")
-    assert done.returncode == 78
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("kvfence-engine: the engine did not run: main: ")
-    assert "has no SGLang with plugins" in line
-
-
 def test_an_engine_without_its_launcher_does_not_start() -> None:
     for settings in ({}, {STATE_SETTING: "/proc/1/fd/999999"}):
         done = run("engine", "--model-path", "x", **settings)

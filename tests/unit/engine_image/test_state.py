@@ -16,7 +16,7 @@ SERVER = Server(7, "n", "0.5.23", ranks=2)
 
 
 def rank(index: int) -> Rank:
-    return Rank(index, 100 + index, f"nonce-{index}", 1024, 16, 1018)
+    return Rank(index, 100 + index, f"nonce-{index}", 1024, 16, 1018, 1018)
 
 
 def test_a_door_begins_closed_and_knows_nobody() -> None:
