@@ -109,6 +109,7 @@ CASES = [
         "spec.roles[2].type",
     ),
     Case("a role name of 12 characters", "spec.roles.0.name", "a" * 12, "a" * 11, "may not be more than 11"),
+    Case("a role called router", "spec.roles.0.name", "router", "routers", "choose another"),
     Case("a role name in capitals", "spec.roles.0.name", "Prefill", "prefill2", "lower-case letters"),
     Case("two roles of one name", "spec.roles.0.name", "decode", "prefill2", "Duplicate", "spec.roles[1]"),
     Case("no replicas", "spec.roles.0.replicas", 0, 1, "greater than or equal to 1"),
@@ -139,6 +140,38 @@ CASES = [
         [{"name": "a", "emptyDir": {}}],
         "choose another",
         f"{ROLE}.template.spec.volumes[0].name",
+    ),
+    *(
+        Case(
+            f"a mount at {path}",
+            f"{TEMPLATE}.spec.containers",
+            [{"name": "engine", "volumeMounts": [{"name": "a", "mountPath": path}]}],
+            [{"name": "engine", "volumeMounts": [{"name": "a", "mountPath": good}]}],
+            "plain absolute path",
+            f"{ROLE}.template.spec.containers[0].volumeMounts[0].mountPath",
+        )
+        for path, good in (
+            ("/kvfence/kvfence_engine", "/models/kvfence"),
+            ("/kvfence-keys", "/keys"),
+            ("/a/../kvfence", "/a/b"),
+            ("//kvfence", "/a"),
+            ("./kvfence", "/b"),
+        )
+    ),
+    Case(
+        "a mount of a volume of kvfence's",
+        f"{TEMPLATE}.spec.containers",
+        [{"name": "engine", "volumeMounts": [{"name": "kvfence-engine", "mountPath": "/a"}]}],
+        [{"name": "engine", "volumeMounts": [{"name": "engine", "mountPath": "/a"}]}],
+        "choose another",
+        f"{ROLE}.template.spec.containers[0].volumeMounts[0].name",
+    ),
+    Case(
+        "a plug-in version that no image tag can hold",
+        "spec.engine.sglang.pluginVersion",
+        "0.1.0+local",
+        "0.1.0",
+        "write a version",
     ),
     Case(
         "another container",

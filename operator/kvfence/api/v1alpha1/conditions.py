@@ -27,6 +27,8 @@ class ConditionType(StrEnum):
     """Doors are open and the pool's Service leads to them."""
     SECURED = "Secured"
     """Nothing in the pool's settings weakens what kvfence promises."""
+    PLUGIN_OUTDATED = "PluginOutdated"
+    """Abnormal when true: the operator brings a newer kvfence-engine than the one that runs."""
     STALLED = "Stalled"
     """Abnormal when true: without a change by a person nothing will go on."""
     RECONCILING = "Reconciling"

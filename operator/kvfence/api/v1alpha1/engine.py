@@ -152,7 +152,7 @@ class SGLang(Model):
         Field(max_length=32),
         Extended(
             Rule(
-                r"self.matches('^[0-9]+\\.[0-9]+\\.[0-9]+[0-9A-Za-z.+-]*$')",
+                r"self.matches('^[0-9]+\\.[0-9]+\\.[0-9]+[0-9A-Za-z.-]*$')",
                 "pluginVersion: write a version of kvfence-engine, such as 0.1.0",
             )
         ),

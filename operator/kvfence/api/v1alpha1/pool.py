@@ -44,7 +44,8 @@ class Role(Model):
             Rule(
                 "self.matches('^[a-z]([a-z0-9-]*[a-z0-9])?$')",
                 "name: use lower-case letters, digits and dashes, begin with a letter and do not end with a dash",
-            )
+            ),
+            Rule("self != 'router'", "name: router is the name of the pool's own router: choose another"),
         ),
     ]
     """Name of the role, unique in the pool. Part of the names of its pods."""

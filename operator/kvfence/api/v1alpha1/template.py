@@ -18,6 +18,11 @@ KEPT_NAMES = Rule(
     "!self.startsWith('kvfence')",
     "name: names that begin with kvfence are kvfence's own: choose another",
 )
+KEPT_PATHS = Rule(
+    "!self.startsWith('/kvfence') && self.startsWith('/') && "
+    "!self.split('/').exists(part, part == '..' || part == '.') && !self.contains('//')",
+    "mountPath: write a plain absolute path; those that begin with /kvfence hold kvfence's own defences: choose another",
+)
 KEPT_KEYS = Rule(
     "!self.exists(key, key.startsWith('kvfence.io/'))",
     "metadata: keys under kvfence.io are set by kvfence: remove them",
@@ -49,9 +54,9 @@ class Resources(Model):
 class VolumeMount(Model):
     """Where a volume is in the container."""
 
-    name: Name
-    """Name of the volume."""
-    mount_path: Path
+    name: Annotated[str, Field(min_length=1, max_length=63), Extended(KEPT_NAMES)]
+    """Name of a volume of the template."""
+    mount_path: Annotated[str, Field(min_length=1, max_length=1024), Extended(KEPT_PATHS)]
     """The folder in the container."""
     sub_path: Path | None = None
     """A folder in the volume, in place of the whole."""
