@@ -29,6 +29,9 @@ MOONCAKE_PACKAGES = {
     "libnuma1": "/usr/lib/x86_64-linux-gnu/libnuma.so.1",
     "libcurl4": "/usr/lib/x86_64-linux-gnu/libcurl.so.4",
 }
+FRONT_PACKAGES = {"nginx-light": "/usr/sbin/nginx"}  # the front of a router pod, as a process
+FRONT_PACKAGES = {"nginx-light": "/usr/sbin/nginx"}  # the router's front, outside of its image
+BUILDING_PACKAGES = {"buildah": "buildah"}  # images from their Dockerfiles, without a daemon
 IMAGE_PACKAGES = {"mmdebstrap": "mmdebstrap", **MOONCAKE_PACKAGES}
 
 
