@@ -1,0 +1,106 @@
+"""What is known of one engine: its pod as the kubelet has it, its boot as its door tells it, its server's facts.
+
+Pure values; `controller.gathering` fills them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kvfence.api.v1alpha1.pool import RoleType
+    from kvfence.domain.pods import PodFacts
+
+
+class DoorState(StrEnum):
+    """Who may pass the door of an engine; kvfence-engine has the same words."""
+
+    CLOSED = "closed"
+    CANARY = "canary"
+    """Requests that carry a pass which was not used yet."""
+    OPEN = "open"
+    DRAINING = "draining"
+    """Nobody any more; final in this boot."""
+    TAINTED = "tainted"
+    """Nobody any more, since an isolation defence tripped; final in this boot."""
+
+
+FINAL = frozenset({DoorState.DRAINING, DoorState.TAINTED})
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """The KV pool of one scheduler process, in tokens."""
+
+    index: int
+    pool_tokens: int
+    page_size: int
+    boot_input_limit: int
+    """`max_req_input_len` before any cap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boot:
+    """One start of an engine. Another start has other nonces, and nothing that was true of this one is true of it."""
+
+    nonces: tuple[str, ...]
+    """Of all its processes."""
+    door: DoorState
+    epoch: int
+    """Of the last admission that it took."""
+    cap: int
+    """Tokens of context; 0 before the first admission."""
+    peers: tuple[str, ...]
+    """`host:port` of the prefill engines whose KV it may ask for."""
+    sglang: str | None
+    ranks: tuple[Rank, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the running server says of itself; `None` is what it does not say."""
+
+    version: str | None = None
+    kv_checksum: bool | None = None
+    mode: str | None = None
+    """`prefill` or `decode`."""
+    reserved_decode_tokens: int | None = None
+    auto_truncates: bool | None = None
+    served_models: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """One engine of the revision that is coming up or serves."""
+
+    pod: PodFacts
+    type: RoleType
+    bootstrap_port: int
+    boot: Boot | None = None
+    """None while it starts, and when its door does not answer."""
+    facts: Facts | None = None
+    """None as long as its server was not asked, or did not answer."""
+    silent: str = ""
+    """Why there is no boot or there are no facts, as part of a sentence."""
+
+    @property
+    def name(self) -> str:
+        """Name of the pod."""
+        return self.pod.name
+
+    @property
+    def peer(self) -> str:
+        """How it is named in requests to decode engines: `host:port` of its bootstrap server."""
+        return f"{self.pod.ip}:{self.bootstrap_port}"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether users' requests are let in."""
+        return self.boot is not None and self.boot.door is DoorState.OPEN
+
+    @property
+    def is_shut(self) -> bool:
+        """Whether nobody is let in any more in this boot, whatever is told to its door."""
+        return self.boot is not None and self.boot.door in FINAL

@@ -1,0 +1,23 @@
+"""Reads a frozen pod template: what its engine is told on the command line."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def flag(template: Mapping[str, Any], name: str) -> str | None:
+    """Return the word behind a flag of the container `engine`; `None` when the flag is not there.
+
+    The last one counts, as for SGLang.
+    """
+    containers = (template.get("spec") or {}).get("containers") or ()
+    arguments = next((one.get("args") or () for one in containers if one.get("name") == "engine"), ())
+    found = None
+    for word, following in pairwise(arguments):
+        if word == name:
+            found = following
+    return found
