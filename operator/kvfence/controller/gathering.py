@@ -1,0 +1,240 @@
+"""Gathers what is to be known of a pool before anything is decided: its objects, and what its engines say."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from kvfence.api.v1alpha1.conditions import ConditionStatus
+from kvfence.api.v1alpha1.pool import RoleType
+from kvfence.controller.memory import Fronts
+from kvfence.controller.pool_objects import PoolUnreadableError
+from kvfence.domain.engines import Boot, DoorState, Engine, Facts, Rank
+from kvfence.domain.observed import Observed, Role
+from kvfence.domain.pods import PodFacts, pod_facts
+from kvfence.domain.revisions import revision_hash, start_tokens
+from kvfence.domain.templates import flag
+from kvfence.domain.versions import Declared, Floors, declared_version
+from kvfence.engine.server_info import ServerFacts, fetch
+from kvfence.engine.web import Unanswered
+from kvfence.render.controller_revision import Frozen, frozen_of
+from kvfence.render.engine_command import HTTP_PORT
+from kvfence.render.engine_pod import pod_template
+from kvfence.render.identity import COMPONENT_LABEL, REVISION_LABEL, ROLE_LABEL, Component, revision_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kvfence.api.v1alpha1.pool import PoolSpec
+    from kvfence.controller.memory import PoolMemory
+    from kvfence.controller.pool_objects import Object, PoolObjects
+    from kvfence.engine.door import DoorClient, DoorStatus
+    from kvfence.engine.web import Web
+    from kvfence.render.identity import PoolIdentity
+    from kvfence.render.settings import Installation
+
+_TYPES = {"prefill": RoleType.PREFILL, "decode": RoleType.DECODE}
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """A pool seen as the revision that is worked on."""
+
+    observed: Observed
+    frozen: Frozen
+    """Of the revision: as it is stored, or as it will be."""
+    number: int
+    """Of the revision's ControllerRevision."""
+    served_name: str
+
+
+@dataclass(frozen=True)
+class Gatherer:
+    """Asks engines.
+
+    Attributes:
+        doors: for the launchers' port.
+        web: for the servers' own port.
+        installation: what the operator was installed with.
+        floors: of the cluster.
+    """
+
+    doors: DoorClient
+    web: Web
+    installation: Installation
+    floors: Floors
+
+    async def gather(self, pool: PoolObjects, memory: PoolMemory) -> Gathered:
+        """Return what is known of a pool. An engine that does not answer is one that says nothing."""
+        revision, frozen, number = _revision(pool, self.installation, self.floors)
+        runs = ("ControllerRevision", revision_name(pool.identity, revision)) in pool.owned
+        roles = _roles(pool.spec, frozen)
+        mine, others = _pods_of(pool, revision)
+        engines = await asyncio.gather(*(self._engine(one, frozen, pool.identity, memory) for one in mine))
+        memory.keep(
+            {engine.boot.nonces: engine.pod.uid for engine in engines if engine.boot is not None},
+            {engine.pod.uid for engine in engines if engine.boot is None},
+        )
+        observed = Observed(
+            spec=pool.spec,
+            status=pool.status,
+            revision=revision,
+            roles=roles,
+            engines=tuple(sorted(engines, key=lambda engine: engine.name)),
+            leaving=others,
+            routers=_routers(pool, revision),
+            runs=runs,
+            plugin_version=frozen.plugin_version,
+            newest_plugin_version=self.installation.plugin_version,
+            floors=self.floors,
+        )
+        cap = observed.applied_tokens
+        pods = frozenset(router.uid for router in observed.routers)
+        known = memory.known(Fronts(revision, cap, pods) if cap is not None else None)
+        served = flag(next(iter(frozen.templates.values())), "--served-model-name") or pool.spec.model.served_name
+        return Gathered(replace(observed, known=known), frozen, number, served)
+
+    async def _engine(self, pod: PodFacts, frozen: Frozen, pool: PoolIdentity, memory: PoolMemory) -> Engine:
+        template = frozen.templates.get(pod.role, {})
+        kind = _TYPES[flag(template, "--disaggregation-mode") or "decode"]
+        port = int(flag(template, "--disaggregation-bootstrap-port") or 0)
+        engine = Engine(pod, kind, port)
+        if not pod.started or pod.ip is None:
+            return engine
+        status = await self.doors.status(pod.ip)
+        if isinstance(status, Unanswered):
+            return replace(engine, silent=f"its door does not answer ({status.why})")
+        if (status.pool, status.pod) != (pool.uid, pod.uid):
+            return replace(engine, silent="what answers at its address is the door of another pod")
+        if not status.started:
+            return replace(engine, silent=status.fault or "its door says that it is still starting")
+        engine = replace(engine, boot=boot_of(status))
+        known = memory.facts.get(status.nonces)
+        said = known or await self._facts(engine, flag(template, "--served-model-name") or "")
+        if isinstance(said, str):
+            return replace(engine, silent=said)
+        memory.facts[status.nonces] = said
+        return replace(engine, facts=said)
+
+    async def _facts(self, engine: Engine, served_name: str) -> Facts | str:
+        """Ask the running server; return why not, when it does not say what it should."""
+        said = await fetch(self.web, f"http://{bracketed(engine.pod.ip or '')}:{HTTP_PORT}")
+        if isinstance(said, Unanswered):
+            return f"its server does not answer ({said.why})"
+        return facts_of(said, engine, served_name)
+
+
+def facts_of(said: ServerFacts, engine: Engine, served_name: str) -> Facts | str:
+    """Return what counts of a server's own words, or why it is not the server that was asked for."""
+    if _TYPES.get(said.disaggregation_mode or "") is not engine.type:
+        return f"its server does not say that it is a {engine.type.lower()} server"
+    if served_name not in said.served_models:
+        return "its server does not serve the pool's model under its name"
+    assert engine.boot is not None
+    if said.version is not None and engine.boot.sglang is not None and said.version != engine.boot.sglang:
+        return "its server and its door name different releases of SGLang"
+    return Facts(
+        version=said.version,
+        kv_checksum=said.kv_checksum,
+        mode=said.disaggregation_mode,
+        reserved_decode_tokens=said.reserved_decode_tokens,
+        auto_truncates=said.allow_auto_truncate,
+        served_models=said.served_models,
+    )
+
+
+def boot_of(status: DoorStatus) -> Boot:
+    """Return what a door says in the words of the domain."""
+    return Boot(
+        nonces=status.nonces,
+        door=DoorState(status.door.value),
+        epoch=status.epoch,
+        cap=status.cap,
+        peers=tuple(sorted(status.peers)),
+        sglang=status.sglang,
+        ranks=tuple(Rank(r.index, r.pool_tokens, r.page_size, r.boot_input_limit) for r in status.ranks),
+    )
+
+
+def bracketed(ip: str) -> str:
+    """Return an address as it stands in a URL."""
+    return f"[{ip}]" if ":" in ip else ip
+
+
+def _revision(pool: PoolObjects, installation: Installation, floors: Floors) -> tuple[str, Frozen, int]:
+    """Return which revision is worked on: the one that is asked for, or, where that is refused, the one that serves."""
+    stored = {name: obj for (kind, name), obj in pool.owned.items() if kind == "ControllerRevision"}
+    newest = max((int(obj.get("revision", 0)) for obj in stored.values()), default=0)
+    target, current = revision_hash(pool.spec), pool.status.current_revision
+    for revision in (target, current):
+        known = stored.get(revision_name(pool.identity, revision)) if revision else None
+        refused = _is_refused(pool.spec, floors)
+        if revision and known is not None and (revision == current or not refused or current is None):
+            return revision, _thawed(known), int(known.get("revision", 0))
+        if revision == target and not refused:
+            break
+    if (known := stored.get(revision_name(pool.identity, target))) is not None:  # and the one that served is gone
+        return target, _thawed(known), int(known.get("revision", 0))
+    return target, _freeze(pool, target, installation), newest + 1
+
+
+def _thawed(stored: Object) -> Frozen:
+    try:
+        return frozen_of(stored)
+    except ValueError as error:
+        raise PoolUnreadableError(
+            f"This operator cannot read ControllerRevision {stored['metadata']['name']}: {error}. Use an operator that "
+            "is not older than the one that made it."
+        ) from error
+
+
+def _is_refused(spec: PoolSpec, floors: Floors) -> bool:
+    sglang = spec.engine.sglang
+    declared = Declared(sglang.version, sglang.minimum_version, spec.integrity.kv_checksum)
+    return declared_version(declared, floors).status is ConditionStatus.FALSE
+
+
+def _freeze(pool: PoolObjects, revision: str, installation: Installation) -> Frozen:
+    version = pool.spec.engine.sglang.plugin_version or installation.plugin_version
+    image = installation.injection_image(version)
+    templates = {role.name: pod_template(pool.identity, pool.spec, role, revision, image) for role in pool.spec.roles}
+    return Frozen(version, start_tokens(pool.spec), templates)
+
+
+def _roles(spec: PoolSpec, frozen: Frozen) -> tuple[Role, ...]:
+    """The revision's roles; how many engines each has is the spec's to say, now."""
+    replicas = {role.name: role.replicas for role in spec.roles}
+    return tuple(
+        Role(name, _TYPES[flag(template, "--disaggregation-mode") or "decode"], replicas.get(name, 1))
+        for name, template in sorted(frozen.templates.items())
+    )
+
+
+def _pods_of(pool: PoolObjects, revision: str) -> tuple[list[PodFacts], int]:
+    """Return the revision's engines, and how many pods with engines are leaving."""
+    mine: list[PodFacts] = []
+    others = 0
+    for pod in pool.pods:
+        labels = _labels(pod)
+        if labels.get(COMPONENT_LABEL) != Component.ENGINE:
+            continue
+        facts = pod_facts(pod, "engine", labels.get(ROLE_LABEL, ""))
+        if labels.get(REVISION_LABEL) == revision and not facts.deleting:
+            mine.append(facts)
+        else:
+            others += 1
+    return mine, others
+
+
+def _routers(pool: PoolObjects, revision: str) -> tuple[PodFacts, ...]:
+    found = (
+        pod_facts(pod, "router")
+        for pod in pool.pods
+        if (_labels(pod).get(COMPONENT_LABEL), _labels(pod).get(REVISION_LABEL)) == (Component.ROUTER, revision)
+    )
+    return tuple(sorted((facts for facts in found if not facts.deleting), key=lambda facts: facts.name))
+
+
+def _labels(pod: Mapping[str, Any]) -> Mapping[str, str]:
+    return pod["metadata"].get("labels") or {}

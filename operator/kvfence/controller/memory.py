@@ -1,0 +1,118 @@
+"""What the operator keeps in memory of a pool between two looks at it. All of it can be found out again."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kvfence.domain.observed import Known, Nonces
+from kvfence.domain.verdicts import Outcome, Verdict
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Collection, Mapping
+
+    from kvfence.domain.engines import Facts
+
+FIRST_RETRY_SECONDS = 2.0
+LONGEST_RETRY_SECONDS = 60.0
+BOOT_PAUSE_SECONDS = 10.0
+"""An engine takes longer to start."""
+
+
+@dataclass(frozen=True)
+class Fronts:
+    """What a verdict on fronts is about. Another router pod is another front."""
+
+    revision: str
+    cap: int
+    """Tokens of context that they tell."""
+    pods: frozenset[str]
+    """UIDs of the router's pods."""
+
+
+@dataclass
+class PoolMemory:
+    """Of one pool, by its UID."""
+
+    uid: str
+    facts: dict[Nonces, Facts] = field(default_factory=dict)
+    verdicts: dict[Nonces, tuple[Verdict, ...]] = field(default_factory=dict)
+    fronts: dict[Fronts, tuple[Verdict, ...]] = field(default_factory=dict)
+    refusals: dict[Nonces, str] = field(default_factory=dict)
+    pods: dict[Nonces, str] = field(default_factory=dict)
+    """UIDs of the pods that the boots above are of."""
+    job: asyncio.Task[None] | None = None
+    retries: int = 0
+    retry_at: float | None = None
+    """By the monotonic clock."""
+    last_step: tuple[object, object, float] | None = None
+    """What the last step was about, of which boots, and when it was begun."""
+
+    def known(self, fronts: Fronts | None) -> Known:
+        """Return what the gates may know, of these fronts among other things."""
+        verdicts = self.fronts.get(fronts, ()) if fronts is not None else ()
+        return Known(dict(self.verdicts), verdicts, dict(self.refusals))
+
+    def keep(self, boots: Mapping[Nonces, str], silent: Collection[str]) -> None:
+        """Forget what was known of boots that are no more.
+
+        Args:
+            boots: those that answer, with the UIDs of their pods.
+            silent: UIDs of pods that do not say which boot they are: a boot that failed is not tried again because it
+                did not answer once.
+        """
+        self.pods = {nonces: pod for nonces, pod in self.pods.items() if pod in silent} | dict(boots)
+        for known in (self.facts, self.verdicts, self.refusals):
+            for nonces in known.keys() - self.pods.keys():
+                del known[nonces]
+
+    def is_busy(self) -> bool:
+        """Whether something that takes time is being done about the pool."""
+        return self.job is not None and not self.job.done()
+
+    def begin(self, about: object, boots: object) -> bool:
+        """Note which step begins now; false when it has to wait until something is due.
+
+        The same step again had no effect. For other boots of the same pods there is a pause, or an engine that names
+        another boot each time it is asked would keep the operator busy.
+        """
+        now = time.monotonic()
+        if self.last_step is not None:
+            last_about, last_boots, began = self.last_step
+            if about == last_about and (boots == last_boots or now < began + BOOT_PAUSE_SECONDS):
+                return False
+        self.last_step = (about, boots, now)
+        return True
+
+    def try_again_when_due(self) -> None:
+        """Drop the verdicts that say nothing yet, and refusals, once it is time: they are then asked for again."""
+        if self.retry_at is None or time.monotonic() < self.retry_at:
+            return
+        self.retry_at = self.last_step = None
+        self.refusals.clear()
+        for nonces, verdicts in list(self.verdicts.items()):
+            if _is_open_question(verdicts):
+                del self.verdicts[nonces]
+        for which, verdicts in list(self.fronts.items()):
+            if _is_open_question(verdicts):
+                del self.fronts[which]
+
+    def retry_after(self, *, unsettled: bool) -> float | None:
+        """Return in how many seconds to look again; longer each time, and none when all is settled."""
+        if not unsettled:
+            if not self.is_busy():
+                self.retries = 0
+            self.retry_at = None
+            return None
+        now = time.monotonic()
+        if self.retry_at is None:
+            self.retries += 1
+            self.retry_at = now + min(LONGEST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2.0 ** min(self.retries - 1, 10))
+        return max(0.0, self.retry_at - now)
+
+
+def _is_open_question(verdicts: tuple[Verdict, ...]) -> bool:
+    outcomes = {verdict.outcome for verdict in verdicts}
+    return Outcome.NOT_JUDGED in outcomes and Outcome.FAILED not in outcomes
