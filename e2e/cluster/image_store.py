@@ -56,8 +56,16 @@ class ImageStore:
             self._import_stream(image)
             self._label(image.name, made_of)
 
-    def load_thin(self, name: str, base: str, *layers: bytes | Path) -> None:
-        """Have image `name` in the store: `base`, which is there, and thin layers on it, tars or files. Takes 0.3 s.
+    def load_thin(
+        self, name: str, base: str, *layers: bytes | Path, changed: images.Changed = images.UNCHANGED
+    ) -> None:
+        """Have image `name` in the store: `base`, which is there, and thin layers on it. Takes 0.3 s.
+
+        Args:
+            name: of the new image.
+            base: of the image below.
+            layers: tars or files of them, the lowest first.
+            changed: settings that are not the base's.
 
         Raises:
             StageError: `base` is not in the store, or `name` is not one that a pod can use.
@@ -66,13 +74,14 @@ class ImageStore:
             raise StageError(f"image {name!r} needs a tag other than latest, such as NAME:1: the kubelet would pull it")
         base_digest = self.digest(base)
         identities = [one if isinstance(one, bytes) else repr(_cheap_identity(one)).encode() for one in layers]
-        made_of = images.digest("\n".join([base_digest, *map(images.digest, identities)]).encode())
+        parts = [base_digest, repr(changed), *map(images.digest, identities)]
+        made_of = images.digest("\n".join(parts).encode())
         if self._made_of(name) == made_of:
             return
         manifest = self._blob(base_digest)
         config = self._blob(manifest["config"]["digest"])
         added = [one if isinstance(one, bytes) else one.read_bytes() for one in layers]
-        self.load_archive(images.thin_archive(name, manifest, config, added))
+        self.load_archive(images.thin_archive(name, manifest, config, added, changed))
         self._label(name, made_of)
 
     def load_archive(self, archive: bytes) -> None:

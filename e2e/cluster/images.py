@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 CREATED = "2026-01-01T00:00:00Z"  # fixed: the same content gives the same image
 READ_BYTES = 1 << 20
+DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +26,33 @@ class Image:
     """Reference with a tag other than `latest`, which the kubelet would pull."""
     layers: tuple[Path, ...]
     """Tar files, the large and old ones first: containerd unpacks each digest once."""
-    environment: tuple[str, ...] = ("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",)
+    environment: tuple[str, ...] = (f"PATH={DEFAULT_PATH}",)
     entrypoint: tuple[str, ...] = ()
     """What a pod without `command` runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What a thin image says otherwise than its base; what is left empty is the base's."""
+
+    environment: tuple[str, ...] = ()
+    """`NAME=value`: added to the base's variables, or instead of the one with that name."""
+    user: str = ""
+    """`UID:GID`."""
+    entrypoint: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    """Arguments of the entrypoint in a pod without `args`."""
+
+    def applied(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """Return the `config` of an image's configuration with these changes."""
+        names = {one.partition("=")[0] for one in self.environment}
+        kept = [one for one in settings.get("Env") or [] if one.partition("=")[0] not in names]
+        mine = {"User": self.user, "Entrypoint": list(self.entrypoint), "Cmd": list(self.command)}
+        changed = {name: value for name, value in mine.items() if value}
+        return settings | ({"Env": [*kept, *self.environment]} if names else {}) | changed
+
+
+UNCHANGED = Changed()
 
 
 def digest(content: bytes) -> str:
@@ -95,7 +120,13 @@ def write_archive(image: Image, out: IO[bytes]) -> None:
         _add(archive, "manifest.json", manifest)
 
 
-def thin_archive(name: str, manifest: dict[str, Any], config: dict[str, Any], added: Sequence[bytes]) -> bytes:
+def thin_archive(
+    name: str,
+    manifest: dict[str, Any],
+    config: dict[str, Any],
+    added: Sequence[bytes],
+    changed: Changed = UNCHANGED,
+) -> bytes:
     """An OCI archive of a base image and more layers, which holds the new layers alone.
 
     Args:
@@ -103,10 +134,12 @@ def thin_archive(name: str, manifest: dict[str, Any], config: dict[str, Any], ad
         manifest: of the base, as containerd holds it; its layers are found in containerd's store.
         config: of the base.
         added: the new layers, tars.
+        changed: settings that are not the base's.
     """
     diff_ids = [*config["rootfs"]["diff_ids"], *map(digest, added)]
     history = [*config.get("history", []), *({"created_by": "kvfence stage"} for _ in added)]
-    raw_config = json.dumps(config | {"rootfs": config["rootfs"] | {"diff_ids": diff_ids}, "history": history}).encode()
+    lying = {"rootfs": config["rootfs"] | {"diff_ids": diff_ids}, "history": history}
+    raw_config = json.dumps(config | lying | {"config": changed.applied(config.get("config") or {})}).encode()
     # plain tars, whatever the base's layers are: application/vnd.oci.image.layer.v1.tar+gzip, ...diff.tar.gzip
     media_type = manifest["layers"][-1]["mediaType"].removesuffix("+gzip").removesuffix(".gzip")
     new_layers = [{"mediaType": media_type, "digest": digest(one), "size": len(one)} for one in added]

@@ -74,7 +74,7 @@ def older(version: str) -> Path:
 
     def build(folder: Path) -> None:
         with progress.step(f"installing SGLang {version} beside {VERSION}", "about 30 s"):
-            _install(python, "--target", str(folder), "--no-deps", "--require-hashes", "-r", str(lock))
+            install(python, "--target", str(folder), "--no-deps", "--require-hashes", "-r", str(lock))
 
     inputs: dict[str, str | Path] = {
         "lock": lock,
@@ -128,17 +128,17 @@ def _build(folder: Path, source: TorchSource) -> None:
         _uv("venv", "--no-project", "--python", PYTHON, str(folder))
         python = folder / "bin" / "python"
         lock = HERE / f"requirements-{VERSION}.txt"
-        _install(python, "--no-deps", "--require-hashes", "-r", str(lock))
+        install(python, "--no-deps", "--require-hashes", "-r", str(lock))
         # After the lock: torch's plain dependencies are met by then, and only those of its CUDA build (if any) are
         # added.
         try:
-            _install(python, *source.options, f"torch=={TORCH}")
+            install(python, *source.options, f"torch=={TORCH}")
         except StageError as error:
             raise EngineSetupError(f"{error}\nTorch was to come from {source.seen_as}; {SETTING} says where.") from None
 
 
-def _install(python: Path, *arguments: str) -> None:
-    """Install, and compile each module so that no server or pod ever does it again.
+def install(python: Path | str, *arguments: str) -> None:
+    """Install for a Python, and compile each module so that no server or pod ever does it again.
 
     The compiled files are never compared with their sources (`unchecked-hash`): the usual comparison by time breaks
     when an image layer sets all times to one value, and each process then compiled all of SGLang anew.

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from e2e.cluster import packages
-from e2e.cluster.images import Image
+from e2e.cluster.images import Changed, Image
 from e2e.engines import environment, layers
 
 if TYPE_CHECKING:
     from e2e.cluster.image_store import ImageStore
 
 BASE = f"kvfence.io/stage/sglang-base:{environment.VERSION}"
+WITHOUT_SGLANG = f"kvfence.io/stage/python:{environment.PYTHON}"
+"""An image with a `python3` that has no packages: what a user gets who names the wrong image."""
 
 
 def build() -> None:
@@ -27,4 +29,12 @@ def load(store: ImageStore) -> None:
     store.load(Image(BASE, (layers.debian_layer(), layers.engine_layer())))
     for version, name in layers.IMAGES.items():
         older = [] if version == environment.VERSION else [layers.older_layer(version)]
-        store.load_thin(name, BASE, *older, layers.stage_layer())
+        changed = Changed(environment=layers.settings(version))
+        store.load_thin(name, BASE, *older, layers.stage_layer(), changed=changed)
+
+
+def load_python(store: ImageStore) -> str:
+    """Have the image without SGLang in `store`, and return its name."""
+    packages.install(packages.IMAGE_PACKAGES)
+    store.load(Image(WITHOUT_SGLANG, (layers.debian_layer(), layers.python3_layer())))
+    return WITHOUT_SGLANG

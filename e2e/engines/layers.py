@@ -2,20 +2,25 @@
 
 Four, from the one that hardly ever changes to the one that does: Debian with Python; SGLang with all its packages
 (1.6 GB); an older SGLang in front of it, where it is wanted; the shim and the model. An edit of the shim rebuilds 27
-MB.
+MB. Together they look like a user's image: `python3` is a Python that has sglang, with no setting but the image's own.
 """
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from e2e import cache, progress
+from e2e.cluster.images import DEFAULT_PATH
 from e2e.cluster.packages import MOONCAKE_PACKAGES
 from e2e.commands import run
 from e2e.engines import environment
 from e2e.engines.model import SHIM, model
 from e2e.engines.servers import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 IMAGES = {
     version: f"kvfence.io/stage/sglang:{version}" for version in (environment.VERSION, *environment.OLDER_VERSIONS)
@@ -38,6 +43,7 @@ SAME_ON_EVERY_RUN = (
     "--format=gnu",
 )
 
+TAR = "layer.tar"
 EPOCH = "1767225600"  # 2026-01-01, for the times that the Debian layer itself makes up
 
 
@@ -53,29 +59,65 @@ def layers(version: str) -> tuple[Path, ...]:
 
 def place(version: str, address: str) -> Place:
     """Return where a server runs inside the image of `version`; `address` is how its partners reach it."""
-    older = () if version == environment.VERSION else ("/" + _older_folder(version),)
     return Place(
         python=f"/{VENV}/bin/python",
         model="/models/tiny",
-        import_path=("/opt/shim", *older),
+        import_path=_import_path(version),
         listen="0.0.0.0",  # noqa: S104 - inside a pod; who reaches it is the cluster's affair
         address=address,
     )
 
 
+def settings(version: str) -> tuple[str, ...]:
+    """Return the environment that the image `IMAGES[version]` gives to whatever runs in it."""
+    return (f"PATH=/{VENV}/bin:{DEFAULT_PATH}", f"PYTHONPATH={':'.join(_import_path(version))}")
+
+
 def debian_layer() -> Path:
     """Return a root file system with Debian's Python 3.11 and what the engine's libraries link (1 min, 0.2 GB)."""
+    return debian("layer-debian", PACKAGES, "the engine images")
+
+
+def debian(kind: str, names: Sequence[str], what_for: str) -> Path:
+    """Return a root file system with these packages of Debian, Python 3.11 among them.
+
+    Args:
+        kind: of the folder in the cache.
+        names: of the packages.
+        what_for: for people who wait for it.
+
+    Raises:
+        EngineSetupError: there is no list of Debian's packages on this machine.
+    """
     # Python is compiled again since its own compiled files are told stale by their times in an image.
     compiled = f'chroot "$1" {_compile("/usr/lib/python3.11")}'
 
     def build(folder: Path) -> None:
-        command = ["mmdebstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}"]
-        command += [f"--customize-hook={compiled}", SUITE, str(folder / "layer.tar"), *map(str, apt_sources())]
-        with progress.step("building the Debian layer of the engine images", "about 1 min"):
+        command = ["mmdebstrap", "--variant=minbase", f"--include={','.join(names)}"]
+        command += [f"--customize-hook={compiled}", SUITE, str(folder / TAR), *map(str, apt_sources())]
+        with progress.step(f"building the Debian layer of {what_for}", "about 1 min"):
             run(*command, settings={"SOURCE_DATE_EPOCH": EPOCH}, shown="`mmdebstrap`")
 
-    inputs: dict[str, str | Path] = {"suite": SUITE, "packages": " ".join(PACKAGES), "hook": compiled, "epoch": EPOCH}
-    return cache.built("layer-debian", inputs, build) / "layer.tar"
+    inputs: dict[str, str | Path] = {"suite": SUITE, "packages": " ".join(names), "hook": compiled, "epoch": EPOCH}
+    return cache.built(kind, inputs, build) / TAR
+
+
+def python3_layer() -> Path:
+    """Return what makes the Python of `debian_layer` the image's `python3`."""
+
+    def build(folder: Path) -> None:
+        (folder / "usr" / "bin").mkdir(parents=True)
+        (folder / "usr" / "bin" / "python3").symlink_to(f"python{environment.PYTHON}")
+        pack(folder, "usr")
+
+    return cache.built("layer-python3", {"recipe": " ".join((environment.PYTHON, *SAME_ON_EVERY_RUN))}, build) / TAR
+
+
+def pack(folder: Path, *names: str) -> None:
+    """Turn folders in a folder of the cache that is being built into its one layer."""
+    _tar(folder, folder, *names)
+    for name in names:
+        shutil.rmtree(folder / name)
 
 
 def engine_layer() -> Path:
@@ -98,7 +140,7 @@ def engine_layer() -> Path:
         "environment": packages.parents[2].name,
         "recipe": " ".join((PACKAGE_FOLDER, VENV_SETTINGS, *NOT_IN_IMAGE, *SAME_ON_EVERY_RUN)),
     }
-    return cache.built("layer-engine", inputs, build) / "layer.tar"
+    return cache.built("layer-engine", inputs, build) / TAR
 
 
 def older_layer(version: str) -> Path:
@@ -111,12 +153,12 @@ def older_layer(version: str) -> Path:
 
     recipe = " ".join((_older_folder(version), *SAME_ON_EVERY_RUN))
     inputs: dict[str, str | Path] = {"packages": packages.name, "recipe": recipe}
-    return cache.built(f"layer-engine-{version}", inputs, build) / "layer.tar"
+    return cache.built(f"layer-engine-{version}", inputs, build) / TAR
 
 
 def stage_layer() -> Path:
-    """Return the layer with the shim and the copy model (27 MB). For the stage only: neither is in an image that
-    users get.
+    """Return the layer with the shim, the copy model and `python3` (27 MB). For the stage only: neither shim nor
+    model is in an image that users get.
     """
     weights = model()
 
@@ -125,13 +167,18 @@ def stage_layer() -> Path:
         shutil.copytree(SHIM, folder / "opt" / "shim", ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copytree(weights, folder / "models" / "tiny")
         run(str(python), *_compile(str(folder / "opt" / "shim")).split()[1:])
-        _tar(folder, folder, "opt", "models")
-        shutil.rmtree(folder / "opt")
-        shutil.rmtree(folder / "models")
+        (folder / VENV / "bin").mkdir(parents=True)
+        (folder / VENV / "bin" / "python3").symlink_to("python")
+        pack(folder, "opt", "models")
 
-    recipe = " ".join(("opt/shim", "models/tiny", *SAME_ON_EVERY_RUN))
+    recipe = " ".join(("opt/shim", "models/tiny", f"{VENV}/bin/python3", *SAME_ON_EVERY_RUN))
     inputs: dict[str, str | Path] = {"shim": SHIM, "model": weights.name, "recipe": recipe}
-    return cache.built("layer-stage", inputs, build) / "layer.tar"
+    return cache.built("layer-stage", inputs, build) / TAR
+
+
+def _import_path(version: str) -> tuple[str, ...]:
+    """What stands on `PYTHONPATH`: the shim, then what turns the packages into an older SGLang."""
+    return ("/opt/shim",) if version == environment.VERSION else ("/opt/shim", f"/{_older_folder(version)}")
 
 
 def _older_folder(version: str) -> str:
@@ -159,6 +206,6 @@ def apt_sources(folder: Path = Path("/etc/apt")) -> list[Path]:
 
 
 def _tar(folder: Path, root: Path, *arguments: str) -> None:
-    command = ["tar", "-C", str(root), *SAME_ON_EVERY_RUN, f"--file={folder / 'layer.tar'}"]
+    command = ["tar", "-C", str(root), *SAME_ON_EVERY_RUN, f"--file={folder / TAR}"]
     action = [] if "--append" in arguments else ["--create"]
     run(*command, *action, *arguments, shown=f"packing {root}")

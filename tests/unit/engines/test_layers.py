@@ -37,3 +37,11 @@ def test_without_debians_list_it_is_said_what_to_write(tmp_path: Path) -> None:
     write(tmp_path, OTHER)
     with pytest.raises(EngineSetupError, match=r"no list in .* names Debian's bookworm .* write one, such as"):
         layers.apt_sources(tmp_path)
+
+
+def test_an_engine_image_gives_its_python_and_its_packages_to_whatever_runs_in_it() -> None:
+    for version, path in (("0.5.23", "/opt/shim"), ("0.5.19", "/opt/shim:/opt/sglang-0.5.19")):
+        settings = dict(one.split("=", 1) for one in layers.settings(version))
+        assert settings["PYTHONPATH"] == path
+        assert settings["PATH"].split(":")[0] == "/opt/venv/bin"
+        assert settings["PATH"].endswith(":/bin"), "the rest of the path stays"

@@ -13,7 +13,7 @@ import pytest
 
 from e2e.cluster import images
 from e2e.cluster.image_store import INPUT_LABEL, ImageStore
-from e2e.cluster.images import Image
+from e2e.cluster.images import Changed, Image
 from e2e.cluster.layout import Layout
 from e2e.cluster.node import Node
 from e2e.errors import StageError
@@ -194,6 +194,17 @@ def test_a_thin_image_is_imported_again_when_its_base_changes(node: FakeNode, st
     put_base(node, "sha256:another-base")
     store.load_thin(IT, "kvfence.io/test/base:1", b"layer")
     assert len(node.imported) == 2
+
+
+def test_a_thin_image_is_imported_again_when_its_settings_change(node: FakeNode, store: ImageStore) -> None:
+    put_base(node)
+    other = Changed(user="1:1")
+    for changed in (Changed(), other, other):
+        store.load_thin(IT, "kvfence.io/test/base:1", b"layer", changed=changed)
+    manifest, config = (json.loads(node.blobs[name]) for name in ("sha256:base", "sha256:config"))
+    assert node.imported == [
+        images.thin_archive(IT, manifest, config, [b"layer"], changed) for changed in (Changed(), other)
+    ]
 
 
 def test_a_layer_in_a_file_is_read_only_when_it_is_not_the_one_that_is_there(

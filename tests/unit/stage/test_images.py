@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from e2e.cluster import images
-from e2e.cluster.images import Image
+from e2e.cluster.images import Changed, Image
 
 blobs = st.lists(st.binary(max_size=64), min_size=1, max_size=4)
 
@@ -223,6 +223,29 @@ def test_a_thin_archive_is_the_base_with_the_new_layers_on_top_and_holds_these_a
     held = {"oci-layout", "index.json", blob_name(entry), blob_name(new_manifest["config"])}
     assert set(files) == held | {f"blobs/sha256/{sha256(one)[7:]}" for one in added}
     assert all(sha256(content)[7:] == name[13:] for name, content in files.items() if name.startswith("blobs/"))
+
+
+def settings_of(changed: Changed, **config: Any) -> dict[str, Any]:
+    """The settings that a thin image on `base` has."""
+    files = unpacked(images.thin_archive("kvfence.io/test/thin:1", *base([b"below"], **config), [b"added"], changed))
+    (entry,) = json.loads(files["index.json"])["manifests"]
+    manifest = json.loads(files[blob_name(entry)])
+    settings: dict[str, Any] = json.loads(files[blob_name(manifest["config"])])["config"]
+    return settings
+
+
+def test_a_thin_image_has_its_bases_settings_but_for_what_it_changes() -> None:
+    below = {"Env": ["A=b", "PATH=/bin", "AB=c"], "User": "0", "Entrypoint": ["/bin/sh"], "WorkingDir": "/x"}
+    assert settings_of(Changed(), config=below) == below
+    changed = settings_of(Changed(environment=("A=1=2", "NEW="), user="1:1", command=("-c", "x")), config=below)
+    env = ["PATH=/bin", "AB=c", "A=1=2", "NEW="]
+    assert changed == below | {"Env": env, "User": "1:1", "Cmd": ["-c", "x"]}
+    assert settings_of(Changed(entrypoint=("/run",)), config=below) == below | {"Entrypoint": ["/run"]}
+
+
+@pytest.mark.parametrize("config", [None, {}, {"Env": None}])
+def test_a_thin_image_can_have_an_environment_where_its_base_has_none(config: dict[str, Any] | None) -> None:
+    assert settings_of(Changed(environment=("A=b",)), config=config) == {"Env": ["A=b"]}
 
 
 def blob_name(described: dict[str, Any]) -> str:

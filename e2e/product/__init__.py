@@ -1,0 +1,1 @@
+"""kvfence itself on the stage: its images, made of this checkout."""
