@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kvfence.api.v1alpha1 import conditions, reasons
@@ -18,9 +19,9 @@ HEAD = """# Conditions and reasons
 
 Generated from `operator/kvfence/api/v1alpha1` by `make generate`. Edit the enums, not this file.
 
-Every condition of an InferencePool has a type, a status (True, False or Unknown), one of the reasons below, and a message
-that names pods and figures and says what to do. Reasons never change and never carry a value: programs may compare them. An
-Event of the pool has the reason of the condition that changed.
+Every condition of an InferencePool has a type, a status (True, False or Unknown), one of the reasons below, and a
+message that names pods and figures and says what to do. Reasons never change and never carry a value: programs may
+compare them. An Event of the pool has the reason of the condition that changed.
 """
 
 
@@ -42,7 +43,7 @@ def _texts(module: ModuleType, words: type[StrEnum]) -> dict[str, str]:
     tree = ast.parse(inspect.getsource(module))
     body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == words.__name__)
     found: dict[str, str] = {}
-    for node, text in zip(body, body[1:], strict=False):
+    for node, text in pairwise(body):
         if isinstance(node, ast.Assign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
             (target,) = node.targets
             assert isinstance(target, ast.Name)

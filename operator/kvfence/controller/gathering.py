@@ -84,6 +84,7 @@ class Gatherer:
             engines=tuple(sorted(engines, key=lambda engine: engine.name)),
             leaving=others,
             routers=_routers(pool, revision),
+            not_created=_not_created(pool, revision),
             runs=runs,
             plugin_version=frozen.plugin_version,
             newest_plugin_version=self.installation.plugin_version,
@@ -234,6 +235,17 @@ def _routers(pool: PoolObjects, revision: str) -> tuple[PodFacts, ...]:
         if (_labels(pod).get(COMPONENT_LABEL), _labels(pod).get(REVISION_LABEL)) == (Component.ROUTER, revision)
     )
     return tuple(sorted((facts for facts in found if not facts.deleting), key=lambda facts: facts.name))
+
+
+def _not_created(pool: PoolObjects, revision: str) -> tuple[str, ...]:
+    """Return what Deployments say of pods that could not be made."""
+    return tuple(
+        str(condition.get("message", ""))
+        for (kind, _), obj in sorted(pool.owned.items())
+        if kind == "Deployment" and _labels(obj).get(REVISION_LABEL) == revision
+        for condition in (obj.get("status") or {}).get("conditions") or ()
+        if (condition.get("type"), condition.get("status")) == ("ReplicaFailure", "True")
+    )
 
 
 def _labels(pod: Mapping[str, Any]) -> Mapping[str, str]:

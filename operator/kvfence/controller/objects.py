@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kvfence.api.v1alpha1.pool import RoleType
 from kvfence.controller.gathering import bracketed
 from kvfence.controller.pool_objects import controller_uid, place
+from kvfence.domain.reporting import current_revision
 from kvfence.kube.drift import is_applied, with_digest
 from kvfence.kube.kinds import POD, kind_of
 from kvfence.render import engine_workload, router_workload
@@ -53,7 +54,7 @@ def wanted(
 ) -> Wanted:
     """Return every object that the pool should have now. Pure."""
     identity, observed = pool.identity, gathered.observed
-    current = observed.revision if decision.serves else pool.status.current_revision
+    current = current_revision(observed, decision)
     objects: list[Object] = [
         service_account(identity),
         keys_config_map(identity, public_keys),

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from kvfence.api.v1alpha1.conditions import ConditionStatus, ConditionType
 from kvfence.api.v1alpha1.reasons import Reason
 from kvfence.controller.pool_objects import status_of
-from kvfence.domain.findings import Finding
 from kvfence.domain.reporting import conditions
+from kvfence.domain.summary import unreadable
 from kvfence.kube.errors import KubernetesError, NotFound
 from kvfence.kube.events import event
 from kvfence.kube.kinds import POOL
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 async def report(kubernetes: Kubernetes, pool: PoolObjects, status: PoolStatus) -> None:
     """Write the status if it is another one, and an Event for each condition that says something new."""
-    if status == pool.status:
+    if status == _own(pool.status):
         return
     identity = pool.identity
     reference = _reference(identity.namespace, identity.name, identity.uid)
@@ -46,11 +46,7 @@ async def report_unreadable(kubernetes: Kubernetes, key: Key, message: str) -> N
     if pool is None:
         return
     before = status_of(pool)
-    reason = Reason.POOL_UNREADABLE
-    findings = (
-        Finding(ConditionType.READY, ConditionStatus.UNKNOWN, reason, message),
-        Finding(ConditionType.STALLED, ConditionStatus.TRUE, reason, message),
-    )
+    findings = unreadable(message)
     names = {str(finding.condition) for finding in findings}
     kept = tuple(condition for condition in before.conditions if condition.type not in names)
     generation = int(pool["metadata"].get("generation", 0))
@@ -58,6 +54,12 @@ async def report_unreadable(kubernetes: Kubernetes, key: Key, message: str) -> N
     after = before.model_copy(update={"conditions": (*made, *kept)})
     if after != before:
         await _write(kubernetes, _reference(*key, pool["metadata"]["uid"]), after)
+
+
+def _own(status: PoolStatus) -> PoolStatus:
+    """Return the status without conditions that are not ours: whoever adds one is not to be argued with."""
+    kept = tuple(condition for condition in status.conditions if condition.type in set(ConditionType))
+    return status.model_copy(update={"conditions": kept})
 
 
 async def _write(kubernetes: Kubernetes, reference: dict[str, Any], status: PoolStatus) -> None:

@@ -70,6 +70,8 @@ class Observed:
     routers: tuple[PodFacts, ...] = ()
     """Router pods of the revision; without those that are being deleted."""
     known: Known = field(default_factory=Known)
+    not_created: tuple[str, ...] = ()
+    """Why Kubernetes makes no pods for a workload of the revision, in its own words: a quota, a pod security level."""
     taken: tuple[str, ...] = ()
     """Names of objects that are not the pool's, and that one of the pool's would need."""
     runs: bool = False

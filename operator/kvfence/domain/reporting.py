@@ -39,9 +39,16 @@ def pool_status(observed: Observed, decision: Decision, generation: int, now: da
         conditions=conditions(observed.status, findings, generation, now),
         context_length=_context(observed, decision, now),
         roles=tuple(_role(observed, role) for role in observed.roles),
-        current_revision=observed.revision if decision.serves else observed.status.current_revision,
+        current_revision=current_revision(observed, decision),
         update_revision=observed.revision,
     )
+
+
+def current_revision(observed: Observed, decision: Decision) -> str | None:
+    """Return the revision that serves. The one before serves no more once this one is there: its engines are gone."""
+    if decision.serves:
+        return observed.revision
+    return None if observed.runs else observed.status.current_revision
 
 
 def conditions(

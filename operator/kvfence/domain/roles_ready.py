@@ -9,6 +9,7 @@ from kvfence.api.v1alpha1.reasons import Reason
 from kvfence.domain.context_fits import NAMED
 from kvfence.domain.engines import DoorState
 from kvfence.domain.findings import Finding
+from kvfence.domain.pods import quoted
 
 if TYPE_CHECKING:
     from kvfence.domain.engines import Engine
@@ -70,6 +71,9 @@ def _not_ready(observed: Observed, counts: str) -> Finding:
         first = min(troubles, key=lambda trouble: trouble.reason in _MAY_PASS)
         words = _several([trouble.words for trouble in (first, *troubles)])
         return _finding(ConditionStatus.FALSE, first.reason, f"{counts} {words}")
+    if observed.not_created:
+        words = _several([f"Kubernetes makes no pod: {quoted(said)}." for said in observed.not_created])
+        return _finding(ConditionStatus.FALSE, Reason.PODS_NOT_CREATED, f"{counts} {words}")
     silent = [engine for engine in waited_for if engine.pod.started]
     if silent:
         words = _several([f"Pod {engine.name} has started, but {engine.silent or NOT_ASKED}." for engine in silent])

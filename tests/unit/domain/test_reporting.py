@@ -132,10 +132,14 @@ def test_what_is_on_offer_stays_while_nothing_new_can_be_offered(what: str) -> N
     assert after.current_revision == REVISION
 
 
-def test_a_revision_that_comes_up_advertises_nothing_and_the_one_before_it_is_still_named() -> None:
+def test_a_revision_that_comes_up_advertises_nothing_and_the_one_before_it_is_named_until_its_engines_are_gone() -> (
+    None
+):
     coming = replace(pool(), status=PoolStatus(current_revision="before"), revision=REVISION)
+    waiting = status(replace(coming, engines=(), leaving=3, runs=False))
+    assert (waiting.current_revision, waiting.update_revision) == ("before", REVISION)
     after = status(coming)
-    assert (after.current_revision, after.update_revision) == ("before", REVISION)
+    assert (after.current_revision, after.update_revision) == (None, REVISION)
     assert after.context_length is not None
     assert after.context_length.advertised_tokens == 0
     failing = status(replace(coming, engines=()))

@@ -33,6 +33,8 @@ class Reason(StrEnum):
     """At least one engine is still starting, or its pod is not there yet."""
     ENGINE_NOT_ANSWERING = "EngineNotAnswering"
     """The kubelet says that an engine has started, and its door or its server does not answer."""
+    PODS_NOT_CREATED = "PodsNotCreated"
+    """Kubernetes makes no pods for a workload: for a quota, or for the namespace's pod security level."""
     POD_NOT_SCHEDULED = "PodNotScheduled"
     """No node has room for a pod, or none that it may run on."""
     IMAGE_NOT_PULLED = "ImageNotPulled"

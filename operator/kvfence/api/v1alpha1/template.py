@@ -21,7 +21,7 @@ KEPT_NAMES = Rule(
 KEPT_PATHS = Rule(
     "!self.startsWith('/kvfence') && self.startsWith('/') && "
     "!self.split('/').exists(part, part == '..' || part == '.') && !self.contains('//')",
-    "mountPath: write a plain absolute path; those that begin with /kvfence hold kvfence's own defences: choose another",
+    "mountPath: write a plain absolute path; those that begin with /kvfence hold kvfence's own: choose another",
 )
 KEPT_KEYS = Rule(
     "!self.exists(key, key.startsWith('kvfence.io/'))",
