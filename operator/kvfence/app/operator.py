@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import random
 import signal
@@ -114,9 +113,7 @@ async def _work(settings: Settings, kubernetes: Kubernetes) -> None:
         finally:
             for task in tasks:
                 task.cancel()
-            for task in tasks:
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+            await asyncio.gather(*tasks, return_exceptions=True)  # what one of them raised is raised above
             await reconciler.stop()
 
 

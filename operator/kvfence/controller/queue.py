@@ -79,13 +79,6 @@ class WorkQueue:
             entry.priority = priority
             self._put(key, priority)  # what it was put in as before is passed over
 
-    def forget(self, key: Key) -> None:
-        """Drop what is known of a key that is gone, so that nothing is kept of it."""
-        entry = self._entries.get(key)
-        if entry is not None and entry.timer is not None:
-            entry.timer.cancel()
-            del self._entries[key]
-
     def __len__(self) -> int:
         """How many keys wait or are worked on."""
         return sum(entry.timer is None for entry in self._entries.values())

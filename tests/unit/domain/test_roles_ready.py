@@ -54,11 +54,10 @@ STATES: dict[str, tuple[Observed, ConditionStatus, Reason, str]] = {
         f"{STARTED} Container engine of pod x ended with status 1.",
     ),
     "Kubernetes makes no pods": (
-        replace(pool(decode()), not_created=('pods "x" is forbidden: exceeded quota',)),
+        replace(pool(decode()), not_created=("exceeded quota",)),
         FALSE,
         Reason.PODS_NOT_CREATED,
-        "Started: 1 of 1 of role decode, 0 of 2 of role prefill. "
-        'Kubernetes makes no pod: pods "x" is forbidden: exceeded quota.',
+        f"{STARTED.replace('1 of 2', '0 of 2')} Kubernetes makes no pod: exceeded quota.",
     ),
     "what needs a person comes before what may pass": (
         exchanged(pool(), starting(decode(), NO_NODE), starting(prefill(1), NO_IMAGE)),
