@@ -12,6 +12,8 @@ import secrets
 import signal
 import sys
 from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
 
 from kvfence_engine import plugin, versions
 from kvfence_engine.faults import give_up
@@ -21,6 +23,8 @@ WHO = "main"
 NO_WARMUP = "--skip-server-warmup"
 """SGLang's warm-up sends itself a request, which a closed door refuses, and then takes itself for broken."""
 
+MODEL_PATH = "--model-path"
+
 _PR_SET_PDEATHSIG = 1
 
 
@@ -29,7 +33,9 @@ def main(arguments: list[str]) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the launcher has some blocked, and that is handed down
     state = _state()
     _die_with_the_launcher(state)
-    _load_plugins(state)
+    _look_for_sglang(state)
+    _look_for_the_model(state, arguments)
+    import_module("sglang.srt.plugins").load_plugins()  # among them ours
     if not plugin.is_installed():
         give_up(state, WHO, f"SGLang did not load the plugin {plugin.NAME}: is it on PYTHONPATH with its dist-info?")
     server = import_module("sglang.launch_server")
@@ -49,8 +55,8 @@ def main(arguments: list[str]) -> None:
         import_module("sglang.srt.utils").kill_process_tree(os.getpid(), include_parent=False)
 
 
-def _load_plugins(state: SharedState) -> None:
-    """Have SGLang load its plugins, among them ours; an image without them is said to be one."""
+def _look_for_sglang(state: SharedState) -> None:
+    """Refuse an image without SGLang, or with a release that the door was not proven with."""
     try:
         version = getattr(import_module("sglang"), "__version__", None)
     except ModuleNotFoundError as error:
@@ -67,7 +73,14 @@ def _load_plugins(state: SharedState) -> None:
     refused = versions.refuse_version(str(version))
     if refused is not None:
         give_up(state, WHO, refused)
-    import_module("sglang.srt.plugins").load_plugins()
+
+
+def _look_for_the_model(state: SharedState, arguments: list[str]) -> None:
+    """Refuse a path at which there is nothing: SGLang loads for a while, then takes it for a name on a hub."""
+    paths = [path for flag, path in pairwise(arguments) if flag == MODEL_PATH]  # of two, SGLang takes the last
+    path = paths[-1] if paths else ""
+    if path.startswith("/") and not Path(path).exists():
+        give_up(state, WHO, f"there is no model at {path} in this container: correct model.uri, or mount what it names")
 
 
 def _state() -> SharedState:

@@ -63,7 +63,9 @@ def wanted(
     digest = None
     if decision.runs:
         objects.append(controller_revision(identity, observed.revision, gathered.number, gathered.frozen))
-        models = models_json(gathered.served_name, decision.cap if decision.listed else None)
+        # A gate that is raised later leaves no cap to be offered, and what is listed serves on under the one in force.
+        offered = decision.cap if decision.cap is not None else observed.applied_tokens
+        models = models_json(gathered.served_name, offered if decision.listed else None)
         workers = tuple(_worker(engine) for engine in decision.listed)
         config = config_map(identity, observed.revision, workers, models)
         digest = config_digest(config)

@@ -71,10 +71,10 @@ def command(injected: Path, *arguments: str) -> list[str]:
     return [sys.executable, "-B", str(injected / "kvfence_engine"), *own, "--drain-seconds", "5", *arguments]
 
 
-def run(injected: Path, *arguments: str, path: str = "") -> subprocess.CompletedProcess[str]:
+def run(injected: Path, *arguments: str, path: str = "", model: str = "x") -> subprocess.CompletedProcess[str]:
     plain = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return subprocess.run(
-        command(injected, "--port", "0", *arguments, "--", "--model-path", "x"),
+        command(injected, "--port", "0", *arguments, "--", "--model-path", "first", "--model-path", model),
         check=False,
         capture_output=True,
         text=True,
@@ -92,7 +92,7 @@ def test_a_folder_is_run_as_a_program_and_the_engine_finds_it_ahead_of_what_the_
     said = json.loads(done.stdout)
     assert said["path"] == f"{injected}:{image}:/somewhere/else"
     assert said["first"] == str(injected), "after the working directory, which -m puts first"
-    assert said["argv"] == ["--model-path", "x"]
+    assert said["argv"][-2:] == ["--model-path", "x"]
     assert list(injected.rglob("*.pyc")) == []
 
 
@@ -157,6 +157,16 @@ def test_an_image_that_will_not_do_is_said_in_one_line_and_in_the_termination_lo
     assert line.startswith(f"kvfence-engine: the engine did not run: {start}")
     assert line.endswith(end)
     assert log.read_text() == f"{line}\n"
+
+
+def test_a_model_that_is_not_there_is_said_before_sglang_loads_for_it(injected: Path, tmp_path: Path) -> None:
+    image = sglang(tmp_path / "image", '__version__ = "0.5.23"')
+    (line,) = run(injected, path=image, model="/no/such/folder").stderr.splitlines()
+    assert line.endswith(
+        "main: there is no model at /no/such/folder in this container: correct model.uri, or mount what it names"
+    )
+    for there in (str(tmp_path), "organisation/model"):
+        assert "No module named 'sglang.srt'" in run(injected, path=image, model=there).stderr, "it goes on"
 
 
 def test_an_engine_that_ends_by_itself_before_admission_leaves_the_word_to_its_log(
