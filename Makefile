@@ -5,8 +5,11 @@ PYTHON ?= python3
 PY := .venv/bin/python
 UV := $(PY) -m uv
 READY := .venv/.ready
+LOCK = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--custom-compile-command "make lock"
 CRD := crds/kvfence.io_inferencepools.yaml
-STAGE_TESTS := e2e/lifecycle e2e/stage e2e/engines e2e/incident e2e/door
+API_TESTS := e2e/api e2e/kube e2e/chart
+STAGE_TESTS := e2e/lifecycle e2e/stage e2e/engines e2e/incident e2e/door e2e/front e2e/product e2e/pools e2e/demo
 
 export UV_PYTHON_DOWNLOADS := never
 # A network's own certificate authority is known to the system, not to uv; where Debian's list is there, uv reads it.
@@ -17,7 +20,7 @@ unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lint unit api cluster test incident stage-build stage-up stage-down stage-status generate lock format clean
+.PHONY: help setup lint unit api cluster test images red demo demo-down incident stage-build stage-up stage-down stage-status generate lock format clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,13 +42,26 @@ unit: setup ## Level 2: the fast tests, in seconds
 
 api: setup ## Level 3: tests against a real Kubernetes API without nodes
 	$(PY) -m e2e.cluster build
-	$(PY) -m pytest e2e/api
+	$(PY) -m pytest $(API_TESTS)
 
 cluster: stage-build ## Level 4: tests against the whole stage, with real SGLang
 	$(PY) -m pytest $(STAGE_TESTS)
 
 test: lint stage-build ## All levels, as CI runs them
-	$(PY) -m pytest tests e2e/api $(STAGE_TESTS)
+	$(PY) -m pytest tests $(API_TESTS) $(STAGE_TESTS)
+
+images: setup ## Build the images that users get from their Dockerfiles, and run each once; not part of test
+	$(PY) -m pytest e2e/images
+
+red: setup ## Take each defence out of a copy of the code: a test must go red; ARGS=--stage for those on the stage
+	$(PY) -m e2e.red $(ARGS)
+
+# With CONTEXT no stage is started; `python -m e2e.demo --help` says what else such a cluster needs.
+demo: setup ## Show a pool being measured, capped, proven and admitted, on the stage; CONTEXT=name: on that cluster
+	$(PY) -m e2e.demo $(if $(CONTEXT),--context '$(CONTEXT)')
+
+demo-down: setup ## Remove what make demo left, the stage too; CONTEXT=name: what it made on that cluster
+	$(PY) -m e2e.demo --down $(if $(CONTEXT),--context '$(CONTEXT)')
 
 incident: setup ## Show the incident that this project exists for, on the stage
 	$(PY) -m e2e.incident
@@ -53,6 +69,7 @@ incident: setup ## Show the incident that this project exists for, on the stage
 stage-build: setup ## Build what the stage is made of; does nothing when it is there
 	$(PY) -m e2e.cluster build
 	$(PY) -m e2e.engines
+	$(PY) -m e2e.product
 
 stage-up: setup ## Bring the stage up and leave it running
 	$(PY) -m e2e.cluster up
@@ -63,13 +80,16 @@ stage-down: setup ## Take the stage down and leave nothing behind
 stage-status: setup ## Say what of the stage is running
 	$(PY) -m e2e.cluster status
 
-generate: setup ## Write crds/ anew from the models in operator/kvfence/api
+generate: setup ## Write crds/, the chart's copy and docs/reference anew from operator/kvfence/api
 	$(PY) -m kvfence.api >$(CRD).new || { rm -f $(CRD).new; exit 1; }
 	@mv $(CRD).new $(CRD)
+	@cp $(CRD) charts/kvfence/files/
+	$(PY) -m kvfence.api words >docs/reference/conditions.md
 
-lock: setup ## Rewrite requirements-dev.lock from pyproject.toml; newest versions with ARGS=--upgrade
-	$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --extra dev \
-		--custom-compile-command "make lock" $(ARGS) --output-file requirements-dev.lock pyproject.toml
+lock: setup ## Rewrite the locks of development, operator and router; newest versions with ARGS=--upgrade
+	$(LOCK) $(ARGS) --extra dev --output-file requirements-dev.lock pyproject.toml
+	$(LOCK) --constraint requirements-dev.lock --output-file requirements.lock pyproject.toml
+	$(LOCK) $(ARGS) --output-file operator/router-requirements.txt operator/router-requirements.in
 
 format: setup ## Write the code as `make lint` wants it, as far as a program can
 	$(PY) -m ruff check --fix .

@@ -1,4 +1,4 @@
-# A ready-made engine: your own SGLang image with kvfence-engine in it, for pools that inject nothing (InImage).
+# A ready-made engine: your own SGLang image with kvfence-engine in it, to be run without an operator.
 #
 #   docker build --tag my-sglang-kvfence --build-arg BASE=my-sglang --build-arg ENGINE=kvfence-engine:VERSION \
 #       --file engine_image/ready.Dockerfile engine_image

@@ -18,7 +18,7 @@ READ = ("get", "list", "watch")
 APPLY = (*READ, "create", "patch", "delete")
 WHERE_POOLS_ARE: list[tuple[str, str, tuple[str, ...]]] = [
     ("kvfence.io", "inferencepools", READ),
-    ("kvfence.io", "inferencepools/status", ("get", "patch")),
+    ("kvfence.io", "inferencepools/status", ("patch",)),
     ("kvfence.io", "inferencepools/finalizers", ("update",)),
     ("", "pods", (*READ, "patch")),
     ("", "configmaps", APPLY),
@@ -27,14 +27,14 @@ WHERE_POOLS_ARE: list[tuple[str, str, tuple[str, ...]]] = [
     ("apps", "controllerrevisions", APPLY),
     ("apps", "deployments", APPLY),
     ("networking.k8s.io", "networkpolicies", APPLY),
-    ("events.k8s.io", "events", ("create", "patch")),
+    ("events.k8s.io", "events", ("create",)),
 ]
 LEASES = "coordination.k8s.io"
 IN_ITS_OWN_NAMESPACE = [
     Act("create", "secrets"),
     Act("get", "secrets", name="kvfence-signing-key"),
     Act("create", "leases", LEASES),
-    *(Act(verb, "leases", LEASES, name="kvfence-operator") for verb in ("get", "update", "patch")),
+    *(Act(verb, "leases", LEASES, name="kvfence-operator") for verb in ("get", "update")),
 ]
 NOWHERE = [
     *(Act(verb, "secrets") for verb in ("list", "watch", "update", "patch", "delete", "deletecollection")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -29,3 +30,11 @@ def start(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
         )
     _started.append(child)
     return child
+
+
+@atexit.register
+def _let_go() -> None:
+    """Take note of those that have ended; the others are to live on, and Python need not complain of that."""
+    for child in _started:
+        if child.poll() is None:
+            child.returncode = 0

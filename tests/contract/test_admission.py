@@ -192,6 +192,26 @@ def test_a_launcher_is_understood_when_an_admission_is_applied(boot: Launcher) -
     )
 
 
+def test_a_grant_counts_for_the_operator_when_the_launcher_itself_says_that_it_is_applied(boot: Launcher) -> None:
+    """The launcher tells it before, and without a word of its own that it is not applied yet."""
+    boot.state.set_server(Server(1, "n-http", "0.5.23", ranks=1, serving=True))
+    boot.state.set_rank(Rank(0, 2, "n-rank-0", 1024, 16, 1018, 1018))
+    granted = state.Grant(Door.OPEN, epoch=2, cap=1000)
+    boot.state.set_grant(granted)
+    server, rank = boot.state.server(), boot.state.ranks()[0]
+    assert server is not None
+    seen = []
+    for server_epoch, rank_epoch, limit in [(1, 1, 1018), (1, 2, 994), (2, 1, 994), (2, 2, 1000), (2, 2, 994)]:
+        boot.state.set_server(dataclasses.replace(server, epoch=server_epoch))
+        boot.state.set_rank(dataclasses.replace(rank, epoch=rank_epoch, input_limit=limit))
+        said = status(boot)
+        assert isinstance(said, DoorStatus), said
+        assert (said.door, said.epoch, said.cap) == (DoorState.OPEN, 2, 1000)
+        assert said.applied == boot.keeper._is_applied(granted)
+        seen.append(said.applied)
+    assert seen == [False] * 4 + [True]
+
+
 def test_a_fault_is_understood(boot: Launcher) -> None:
     boot.state.set_fault("main: HookError: it is not there")
     said = status(boot)

@@ -7,7 +7,7 @@ What the operator may do where pools are. Server-side apply is a patch, and a cr
   verbs: [get, list, watch]
 - apiGroups: [kvfence.io]
   resources: [inferencepools/status]
-  verbs: [get, patch]
+  verbs: [patch]
 # Never written: where OwnerReferencesPermissionEnforcement is on, an owner reference with blockOwnerDeletion needs it.
 - apiGroups: [kvfence.io]
   resources: [inferencepools/finalizers]
@@ -27,7 +27,7 @@ What the operator may do where pools are. Server-side apply is a patch, and a cr
   verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [events.k8s.io]
   resources: [events]
-  verbs: [create, patch]
+  verbs: [create]
 {{- end }}
 
 {{- define "kvfence.subjects" -}}

@@ -27,6 +27,7 @@ from kvfence.controller.metrics import (
 )
 from kvfence.controller.queue import Priority, WorkQueue
 from kvfence.controller.reconciling import Reconciler
+from kvfence.engine import server_info
 from kvfence.engine.door import DoorClient
 from kvfence.engine.web import Web
 from kvfence.kube.client import Kubernetes
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
     from kvfence.controller.queue import Key
 
 LEASE = "kvfence-operator"
-
-SERVER_SECONDS = 5.0
-"""How long an engine's own server may take to say what it is; it answers between two batches."""
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +75,7 @@ def _end_on_signals() -> None:
 
 async def _work(settings: Settings, kubernetes: Kubernetes) -> None:
     keys = await signing_keys(kubernetes, settings.namespace)
-    async with DoorClient() as doors, Web(SERVER_SECONDS) as web:
+    async with DoorClient() as doors, Web(server_info.SECONDS) as web:
         reconciler = Reconciler(
             kubernetes=kubernetes,
             gatherer=Gatherer(doors, web, settings.installation, settings.floors),

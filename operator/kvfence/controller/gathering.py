@@ -21,10 +21,18 @@ from kvfence.engine.web import Unanswered
 from kvfence.render.controller_revision import Frozen, frozen_of
 from kvfence.render.engine_command import HTTP_PORT
 from kvfence.render.engine_pod import pod_template
-from kvfence.render.identity import COMPONENT_LABEL, REVISION_LABEL, ROLE_LABEL, Component, revision_name
+from kvfence.render.identity import (
+    COMPONENT_LABEL,
+    REVISION_LABEL,
+    ROLE_LABEL,
+    Component,
+    revision_name,
+    service_name,
+    workload_name,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from kvfence.api.v1alpha1.pool import PoolSpec
     from kvfence.controller.memory import PoolMemory
@@ -38,6 +46,14 @@ _TYPES = {"prefill": RoleType.PREFILL, "decode": RoleType.DECODE}
 
 
 @dataclass(frozen=True)
+class _Revision:
+    name: str
+    frozen: Frozen
+    number: int
+    is_target: bool = True
+
+
+@dataclass(frozen=True)
 class Gathered:
     """A pool seen as the revision that is worked on."""
 
@@ -47,6 +63,8 @@ class Gathered:
     number: int
     """Of the revision's ControllerRevision."""
     served_name: str
+    is_target: bool
+    """Whether the spec asks for it and may run; else it is the one that goes on because the spec is refused."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +85,9 @@ class Gatherer:
 
     async def gather(self, pool: PoolObjects, memory: PoolMemory) -> Gathered:
         """Return what is known of a pool. An engine that does not answer is one that says nothing."""
-        revision, frozen, number = _revision(pool, self.installation, self.floors)
-        runs = ("ControllerRevision", revision_name(pool.identity, revision)) in pool.owned
-        roles = _roles(pool.spec, frozen)
-        mine, others = _pods_of(pool, revision)
+        which = _revision(pool, self.installation, self.floors)
+        revision, frozen = which.name, which.frozen
+        mine, others = _pods_of(pool, revision, frozen.templates)
         engines = await asyncio.gather(*(self._engine(one, frozen, pool.identity, memory) for one in mine))
         memory.keep(
             {engine.boot.nonces: engine.pod.uid for engine in engines if engine.boot is not None},
@@ -80,12 +97,13 @@ class Gatherer:
             spec=pool.spec,
             status=pool.status,
             revision=revision,
-            roles=roles,
+            roles=_roles(pool, which),
             engines=tuple(sorted(engines, key=lambda engine: engine.name)),
             leaving=others,
             routers=_routers(pool, revision),
             not_created=_not_created(pool, revision),
-            runs=runs,
+            runs=("ControllerRevision", revision_name(pool.identity, revision)) in pool.owned,
+            serving=_is_serving(pool, revision),
             plugin_version=frozen.plugin_version,
             newest_plugin_version=self.installation.plugin_version,
             floors=self.floors,
@@ -94,7 +112,7 @@ class Gatherer:
         pods = frozenset(router.uid for router in observed.routers)
         known = memory.known(Fronts(revision, cap, pods) if cap is not None else None)
         served = flag(next(iter(frozen.templates.values())), "--served-model-name") or pool.spec.model.served_name
-        return Gathered(replace(observed, known=known), frozen, number, served)
+        return Gathered(replace(observed, known=known), frozen, which.number, served, which.is_target)
 
     async def _engine(self, pod: PodFacts, frozen: Frozen, pool: PoolIdentity, memory: PoolMemory) -> Engine:
         template = frozen.templates.get(pod.role, {})
@@ -105,7 +123,7 @@ class Gatherer:
             return engine
         status = await self.doors.status(pod.ip)
         if isinstance(status, Unanswered):
-            return replace(engine, silent=f"its door does not answer ({status.why})")
+            return replace(engine, silent=f"its door does not answer ({status.why})", unheard=True)
         if (status.pool, status.pod) != (pool.uid, pod.uid):
             return replace(engine, silent="what answers at its address is the door of another pod")
         if not status.started:
@@ -155,6 +173,7 @@ def boot_of(status: DoorStatus) -> Boot:
         peers=tuple(sorted(status.peers)),
         sglang=status.sglang,
         ranks=tuple(Rank(r.index, r.pool_tokens, r.page_size, r.boot_input_limit) for r in status.ranks),
+        applied=status.applied,
     )
 
 
@@ -163,21 +182,22 @@ def bracketed(ip: str) -> str:
     return f"[{ip}]" if ":" in ip else ip
 
 
-def _revision(pool: PoolObjects, installation: Installation, floors: Floors) -> tuple[str, Frozen, int]:
-    """Return which revision is worked on: the one that is asked for, or, where that is refused, the one that serves."""
-    stored = {name: obj for (kind, name), obj in pool.owned.items() if kind == "ControllerRevision"}
-    newest = max((int(obj.get("revision", 0)) for obj in stored.values()), default=0)
-    target, current = revision_hash(pool.spec), pool.status.current_revision
-    for revision in (target, current):
-        known = stored.get(revision_name(pool.identity, revision)) if revision else None
-        refused = _is_refused(pool.spec, floors)
-        if revision and known is not None and (revision == current or not refused or current is None):
-            return revision, _thawed(known), int(known.get("revision", 0))
-        if revision == target and not refused:
-            break
-    if (known := stored.get(revision_name(pool.identity, target))) is not None:  # and the one that served is gone
-        return target, _thawed(known), int(known.get("revision", 0))
-    return target, _freeze(pool, target, installation), newest + 1
+def _revision(pool: PoolObjects, installation: Installation, floors: Floors) -> _Revision:
+    """Return which revision is worked on: what is asked for, or, where that may not run, the newest that does."""
+    stored = {
+        str(_labels(obj).get(REVISION_LABEL, "")): obj
+        for (kind, _), obj in sorted(pool.owned.items())
+        if kind == "ControllerRevision"
+    }
+    target, is_refused = revision_hash(pool.spec), _is_refused(pool.spec, floors)
+    if (known := stored.get(target)) is not None:  # the declared version is not in the hash
+        return _Revision(target, _thawed(known), int(known.get("revision", 0)), is_target=not is_refused)
+    newest = max(stored.items(), key=lambda item: int(item[1].get("revision", 0)), default=None)
+    if newest is not None and is_refused:
+        revision, known = newest
+        return _Revision(revision, _thawed(known), int(known.get("revision", 0)), is_target=False)
+    number = int(newest[1].get("revision", 0)) if newest is not None else 0
+    return _Revision(target, _freeze(pool, target, installation), number + 1)
 
 
 def _thawed(stored: Object) -> Frozen:
@@ -203,16 +223,30 @@ def _freeze(pool: PoolObjects, revision: str, installation: Installation) -> Fro
     return Frozen(version, start_tokens(pool.spec), templates)
 
 
-def _roles(spec: PoolSpec, frozen: Frozen) -> tuple[Role, ...]:
-    """The revision's roles; how many engines each has is the spec's to say, now."""
-    replicas = {role.name: role.replicas for role in spec.roles}
+def _roles(pool: PoolObjects, revision: _Revision) -> tuple[Role, ...]:
+    """The revision's roles. How many engines each has is the spec's to say, unless that spec may not run."""
+    if revision.is_target:
+        replicas = {role.name: role.replicas for role in pool.spec.roles}
+    else:
+        replicas = {name: _live_replicas(pool, name, revision.name) for name in revision.frozen.templates}
     return tuple(
-        Role(name, _TYPES[flag(template, "--disaggregation-mode") or "decode"], replicas.get(name, 1))
-        for name, template in sorted(frozen.templates.items())
+        Role(name, _TYPES[flag(template, "--disaggregation-mode") or "decode"], replicas[name])
+        for name, template in sorted(revision.frozen.templates.items())
     )
 
 
-def _pods_of(pool: PoolObjects, revision: str) -> tuple[list[PodFacts], int]:
+def _live_replicas(pool: PoolObjects, role: str, revision: str) -> int:
+    deployment = pool.owned.get(("Deployment", workload_name(pool.identity, role, revision)), {})
+    return int((deployment.get("spec") or {}).get("replicas", 1))
+
+
+def _is_serving(pool: PoolObjects, revision: str) -> bool:
+    """Whether the pool's own Service leads to the revision."""
+    made = pool.owned.get(("Service", service_name(pool.identity)), {})
+    return ((made.get("spec") or {}).get("selector") or {}).get(REVISION_LABEL) == revision
+
+
+def _pods_of(pool: PoolObjects, revision: str, roles: Collection[str]) -> tuple[list[PodFacts], int]:
     """Return the revision's engines, and how many pods with engines are leaving."""
     mine: list[PodFacts] = []
     others = 0
@@ -221,6 +255,8 @@ def _pods_of(pool: PoolObjects, revision: str) -> tuple[list[PodFacts], int]:
         if labels.get(COMPONENT_LABEL) != Component.ENGINE:
             continue
         facts = pod_facts(pod, "engine", labels.get(ROLE_LABEL, ""))
+        if facts.role not in roles and labels.get(REVISION_LABEL) == revision:  # none of ours, whatever its labels say
+            continue
         if labels.get(REVISION_LABEL) == revision and not facts.deleting:
             mine.append(facts)
         else:

@@ -43,7 +43,10 @@ EXPIRES_SECONDS = 120
 """Of an admission: nodes' clocks may differ by some of that."""
 
 ASK_SECONDS = 30.0
-"""For one prompt of a check, answer and all."""
+"""For a short prompt of a check, answer and all."""
+
+TOKENS_PER_SECOND = 2_000
+"""As slow as a prefill engine may be with the longest prompt: some large models are no faster."""
 
 FRONT_SECONDS = 90.0
 """At most for one request through a front: the longest prompt that has to be refused is a large one."""
@@ -93,7 +96,18 @@ class Jobs:
                 for engine in pair:
                     assert engine.boot is not None
                     if not engine.is_open:
-                        memory.verdicts[engine.boot.nonces] = memory.verdicts.get(engine.boot.nonces, ()) + verdicts
+                        memory.add(engine.boot.nonces, cap, verdicts)
+                if any(verdict.outcome is Outcome.FAILED for verdict in verdicts):
+                    await self._shut_for_good(pair, cap, subject)
+
+    async def _shut_for_good(self, pair: tuple[Engine, Engine], cap: int, subject: Subject) -> None:
+        """Tell the doors of boots that failed, so that an operator after this one knows it too."""
+        for engine in pair:
+            if not engine.is_open:
+                said = await self._tell(engine, DoorState.TAINTED, cap, subject, ())
+                if not isinstance(said, DoorStatus):
+                    why = said.message if isinstance(said, Refused) else said
+                    log.error("Pod %s failed its checks, and its door was not shut for good: %s", engine.name, why)
 
     async def _prove_pair(self, pair: tuple[Engine, Engine], cap: int, subject: Subject) -> tuple[Verdict, ...]:
         prefill, decode = pair
@@ -104,7 +118,7 @@ class Jobs:
             if not engine.is_open and (why := await self._let_canaries_in(engine, cap, subject, passes)):
                 return (Verdict(Check.MARKER_ISOLATION, Outcome.NOT_JUDGED, name, why),)
         asked = pair_suite.Subject(name, _pair(prefill, decode), subject.served_name)
-        async with Client(ASK_SECONDS) as client:
+        async with Client(ASK_SECONDS + cap / TOKENS_PER_SECOND) as client:
             return await pair_suite.prove_pair(client, asked, limits, iter(passes), random.SystemRandom())
 
     async def _prove_fronts(self, step: ProveFronts, subject: Subject, memory: PoolMemory) -> None:

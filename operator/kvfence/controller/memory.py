@@ -1,4 +1,6 @@
-"""What the operator keeps in memory of a pool between two looks at it. All of it can be found out again."""
+"""What the operator keeps in memory of a pool between two looks at it. All of it can be found out again; that a boot
+failed is told to its door, which stays shut.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kvfence.domain.observed import Known, Nonces
+from kvfence.domain.observed import Known, Nonces, Proof
 from kvfence.domain.verdicts import Outcome, Verdict
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ class PoolMemory:
 
     uid: str
     facts: dict[Nonces, Facts] = field(default_factory=dict)
-    verdicts: dict[Nonces, tuple[Verdict, ...]] = field(default_factory=dict)
+    proofs: dict[Nonces, Proof] = field(default_factory=dict)
     fronts: dict[Fronts, tuple[Verdict, ...]] = field(default_factory=dict)
     refusals: dict[Nonces, str] = field(default_factory=dict)
     pods: dict[Nonces, str] = field(default_factory=dict)
@@ -53,7 +55,14 @@ class PoolMemory:
     def known(self, fronts: Fronts | None) -> Known:
         """Return what the gates may know, of these fronts among other things."""
         verdicts = self.fronts.get(fronts, ()) if fronts is not None else ()
-        return Known(dict(self.verdicts), verdicts, dict(self.refusals))
+        return Known(dict(self.proofs), verdicts, dict(self.refusals))
+
+    def add(self, nonces: Nonces, cap: int, verdicts: tuple[Verdict, ...]) -> None:
+        """Add what checks under a cap said about a boot; what was said under another is no more, unless it failed."""
+        before = self.proofs.get(nonces)
+        if before is not None and (before.cap == cap or _has_failed(before.verdicts)):
+            verdicts = before.verdicts + verdicts
+        self.proofs[nonces] = Proof(cap, verdicts)
 
     def keep(self, boots: Mapping[Nonces, str], silent: Collection[str]) -> None:
         """Forget what was known of boots that are no more.
@@ -64,7 +73,7 @@ class PoolMemory:
                 did not answer once.
         """
         self.pods = {nonces: pod for nonces, pod in self.pods.items() if pod in silent} | dict(boots)
-        for known in (self.facts, self.verdicts, self.refusals):
+        for known in (self.facts, self.proofs, self.refusals):
             for nonces in known.keys() - self.pods.keys():
                 del known[nonces]
 
@@ -92,11 +101,11 @@ class PoolMemory:
             return
         self.retry_at = self.last_step = None
         self.refusals.clear()
-        for nonces, verdicts in list(self.verdicts.items()):
-            if _is_open_question(verdicts):
-                del self.verdicts[nonces]
+        for nonces, proof in list(self.proofs.items()):
+            if is_open_question(proof.verdicts):
+                del self.proofs[nonces]
         for which, verdicts in list(self.fronts.items()):
-            if _is_open_question(verdicts):
+            if is_open_question(verdicts):
                 del self.fronts[which]
 
     def retry_after(self, *, unsettled: bool) -> float | None:
@@ -113,6 +122,10 @@ class PoolMemory:
         return max(0.0, self.retry_at - now)
 
 
-def _is_open_question(verdicts: tuple[Verdict, ...]) -> bool:
-    outcomes = {verdict.outcome for verdict in verdicts}
-    return Outcome.NOT_JUDGED in outcomes and Outcome.FAILED not in outcomes
+def is_open_question(verdicts: tuple[Verdict, ...]) -> bool:
+    """Whether it is to be asked again: something could not be judged, and nothing failed."""
+    return any(one.outcome is Outcome.NOT_JUDGED for one in verdicts) and not _has_failed(verdicts)
+
+
+def _has_failed(verdicts: tuple[Verdict, ...]) -> bool:
+    return any(one.outcome is Outcome.FAILED for one in verdicts)

@@ -10,12 +10,13 @@ from kvfence.controller.gathering import bracketed
 from kvfence.controller.pool_objects import controller_uid, place
 from kvfence.domain.reporting import current_revision
 from kvfence.kube.drift import is_applied, with_digest
+from kvfence.kube.errors import Contested, Forbidden, Invalid
 from kvfence.kube.kinds import POD, kind_of
 from kvfence.render import engine_workload, router_workload
 from kvfence.render.controller_revision import controller_revision
 from kvfence.render.engine_command import HTTP_PORT
 from kvfence.render.front import models_json
-from kvfence.render.identity import COMPONENT_LABEL, REVISION_LABEL, Component, revision_name
+from kvfence.render.identity import COMPONENT_LABEL, REVISION_LABEL, Component, router_name
 from kvfence.render.keys import keys_config_map
 from kvfence.render.network_policy import network_policies
 from kvfence.render.router_config import POKE_ANNOTATION, Worker, config_digest, config_map
@@ -54,7 +55,6 @@ def wanted(
 ) -> Wanted:
     """Return every object that the pool should have now. Pure."""
     identity, observed = pool.identity, gathered.observed
-    current = current_revision(observed, decision)
     objects: list[Object] = [
         service_account(identity),
         keys_config_map(identity, public_keys),
@@ -75,27 +75,40 @@ def wanted(
             made = engine_workload.deployment(identity, role.name, observed.revision, template, role.replicas)
             objects.append(made)
         objects.append(router_workload.deployment(identity, pool.spec, observed.revision, installation))
-    objects.append(service(identity, current))
-    kept = {("ControllerRevision", revision_name(identity, current))} if current else set()
-    return Wanted(tuple(with_digest(one) for one in objects), frozenset(kept), digest)
+    objects.append(service(identity, current_revision(observed, decision)))
+    kept = frozenset() if gathered.is_target else _of_the_spec_before(pool, observed.revision)
+    return Wanted(tuple(with_digest(one) for one in objects if place(one) not in kept), kept, digest)
 
 
-async def bring_about(kubernetes: Kubernetes, pool: PoolObjects, want: Wanted, revision: str) -> tuple[str, ...]:
-    """Apply and delete as little as there is to.
+def _of_the_spec_before(pool: PoolObjects, revision: str) -> frozenset[Place]:
+    """Return what a spec that may not run does not change: what is made of the spec, and not of the revision."""
+    router = ("Deployment", router_name(pool.identity, revision))
+    return frozenset(where for where in pool.owned if where == router or where[0] == "NetworkPolicy")
 
-    Returns:
-        What stands under a name that is needed and is not the pool's own, as `Kind name`; it is left alone.
-    """
-    taken = []
+
+@dataclass(frozen=True)
+class NotDone:
+    """What could not be brought about."""
+
+    taken: tuple[str, ...] = ()
+    """What stands under a name that is needed and is not the pool's own, as `Kind name`; it is left alone."""
+    refused: tuple[str, ...] = ()
+    """What the API server said when it did not take an object."""
+
+
+async def bring_about(kubernetes: Kubernetes, pool: PoolObjects, want: Wanted, revision: str) -> NotDone:
+    """Apply and delete as little as there is to. What the API server refuses of one object holds up no other."""
+    taken: list[str] = []
+    refused: list[str] = []
     for one in want.objects:
         live = pool.owned.get(place(one))
-        if live is not None:
-            if not is_applied(one, live):
-                await kubernetes.apply(one)
-        elif place(one) in pool.strangers or await _exists(kubernetes, pool, one):
+        if live is None and (place(one) in pool.strangers or await _exists(kubernetes, pool, one)):
             taken.append(" ".join(place(one)))
-        else:
-            await kubernetes.apply(one)
+        elif live is None or not is_applied(one, live):
+            try:
+                await kubernetes.apply(one)
+            except (Contested, Forbidden, Invalid) as error:
+                refused.append(str(error))
     names = {place(one) for one in want.objects} | want.kept
     for where, live in pool.owned.items():
         if where not in names and not live["metadata"].get("deletionTimestamp"):
@@ -103,7 +116,7 @@ async def bring_about(kubernetes: Kubernetes, pool: PoolObjects, want: Wanted, r
             await kubernetes.delete(kind_of(live), meta["namespace"], meta["name"], meta["uid"])
     if want.router_config is not None:
         await _poke_routers(kubernetes, pool, revision, want.router_config)
-    return tuple(taken)
+    return NotDone(tuple(taken), tuple(refused))
 
 
 async def _exists(kubernetes: Kubernetes, pool: PoolObjects, obj: Object) -> bool:

@@ -21,7 +21,7 @@ Key = tuple[str, str]
 """Namespace and name of a pool."""
 
 FIRST_RETRY_SECONDS = 1.0
-LONGEST_RETRY_SECONDS = 300.0
+LONGEST_RETRY_SECONDS = 60.0
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +70,9 @@ class WorkQueue:
             self._put(key, priority)
         elif entry.working:
             entry.again = True
-        elif entry.timer is not None:  # it waited for a retry, and now something happened
+        elif entry.failures:  # what failed waits its time: its own half-done writes come back as events
+            return
+        elif entry.timer is not None:  # it waited to be called again, and now something happened
             entry.timer.cancel()
             entry.timer = None
             entry.priority = priority
@@ -106,7 +108,7 @@ class WorkQueue:
             self._done(key, entry, after)
 
     def _done(self, key: Key, entry: _Entry, after: float | None) -> None:
-        if entry.again:
+        if entry.again and not entry.failures:
             entry.again = False
             entry.priority = Priority.CHANGED
             self._put(key, Priority.CHANGED)

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 from kvfence.controller import objects, pool_objects, reporting
 from kvfence.controller.jobs import Subject
-from kvfence.controller.memory import PoolMemory
+from kvfence.controller.memory import PoolMemory, is_open_question
 from kvfence.controller.metrics import JOBS
-from kvfence.domain.decisions import ProvePairs, decide
+from kvfence.domain.decisions import ProveFronts, ProvePairs, decide
 from kvfence.domain.reporting import pool_status
 from kvfence.domain.roles_ready import answers
-from kvfence.domain.verdicts import Outcome
 from kvfence.kube.errors import NamespaceTerminating
 
 if TYPE_CHECKING:
@@ -84,9 +83,11 @@ class Reconciler:
         gathered = await self.gatherer.gather(pool, memory)
         decision = decide(gathered.observed)
         want = objects.wanted(pool, gathered, decision, self.installation, self.keys.public)
-        taken = await objects.bring_about(self.kubernetes, pool, want, gathered.observed.revision)
-        observed = replace(gathered.observed, taken=taken)
-        if decision.step is not None and not taken and not memory.is_busy():
+        left = await objects.bring_about(self.kubernetes, pool, want, gathered.observed.revision)
+        observed = replace(gathered.observed, taken=left.taken, refused=left.refused)
+        # Nothing is proven or opened anew without, say, its NetworkPolicy; what serves is looked after all the same.
+        is_held_up = bool(left.taken or (left.refused and not observed.serving))
+        if decision.step is not None and not is_held_up and not memory.is_busy():
             self._start(key, decision.step, _subject(pool, gathered), memory)
         status = pool_status(observed, decision, pool.generation, datetime.now(UTC).replace(microsecond=0))
         await reporting.report(self.kubernetes, pool, status)
@@ -144,6 +145,8 @@ def _signature(step: Step, subject: Subject) -> tuple[object, object]:
     engines = [engine for pair in step.pairs for engine in pair] if isinstance(step, ProvePairs) else step.engines
     boots = tuple(engine.boot.nonces for engine in engines if engine.boot is not None)
     pods = tuple(engine.pod.uid for engine in engines)
+    if isinstance(step, ProveFronts):
+        pods += tuple(router.uid for router in step.routers)
     return (type(step), step.cap, pods, subject.peers, subject.revision), boots
 
 
@@ -152,7 +155,7 @@ def _is_unsettled(observed: Observed, decision: Decision, *, busy: bool) -> bool
     if busy:  # its end tells
         return False
     silent = any(engine.pod.started and not answers(engine) for engine in observed.engines)
-    verdicts = [v for each in (*observed.known.verdicts.values(), observed.known.fronts) for v in each]
-    open_question = any(verdict.outcome is Outcome.NOT_JUDGED for verdict in verdicts)
-    waits = silent or open_question or bool(observed.known.refusals) or bool(observed.taken)
+    known = observed.known
+    open_question = any(is_open_question(said) for said in (*map(known.said, known.proofs), known.fronts))
+    waits = silent or open_question or bool(known.refusals or observed.taken or observed.refused)
     return waits or decision.step is not None

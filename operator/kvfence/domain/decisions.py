@@ -5,7 +5,7 @@ The same pool gives the same decision: everything is read off what is observed, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kvfence.api.v1alpha1.conditions import ConditionStatus
@@ -89,17 +89,21 @@ class Decision:
 def decide(observed: Observed) -> Decision:
     """Judge the gates in their order, and say what comes next."""
     allowed = engine_allowed(observed)
-    runs = observed.runs or (allowed.status is not ConditionStatus.FALSE and not observed.leaving)
+    may_start = allowed.status is not ConditionStatus.FALSE and not observed.leaving
+    runs = observed.runs or observed.serving or may_start
     offer = capacity(observed)
     fit = eligible(observed, offer)
     cap = offer.tokens if isinstance(offer, Offered) else None
+    fronts = _fronts(observed, cap)
     findings = (
         allowed,
         roles_ready(observed, allowed=allowed.status is not ConditionStatus.FALSE),
         context_fits(offer, observed.wanted),
         integrity_enforced(observed),
-        isolation_verified(observed, fit, _fronts(observed, cap)),
+        isolation_verified(observed, fit, fronts, cap),
     )
+    if observed.serving and _has_failed(fronts):  # what users reach is not what it should be: they are cut off
+        return Decision(findings, runs, offer, cap, (), None, serves=False)
     if cap is None:
         return Decision(
             findings, runs, offer, None, _open(observed) if observed.serving else (), None, observed.serving
@@ -111,78 +115,106 @@ def decide(observed: Observed) -> Decision:
 
 def _open(observed: Observed) -> tuple[Engine, ...]:
     """Engines that were let in stay: a gate that is raised later keeps new boots out, and does not cut what serves."""
-    return tuple(engine for engine in observed.engines if engine.is_open and is_proven(engine, observed))
+    return tuple(
+        engine
+        for engine in observed.engines
+        if engine.is_let_in and not (engine.boot is not None and observed.known.is_condemned(engine.boot.nonces))
+    )
 
 
 def _fronts(observed: Observed, cap: int | None) -> tuple[Verdict, ...]:
-    """What is known of the fronts, where it is about this cap."""
+    """What is known of the fronts, where it is about this cap. What failed in front of users is no good under any."""
+    if observed.serving and _has_failed(observed.known.fronts):
+        return observed.known.fronts
     return observed.known.fronts if cap is not None and observed.applied_tokens == cap else ()
+
+
+def _has_failed(verdicts: tuple[Verdict, ...]) -> bool:
+    return any(verdict.outcome is Outcome.FAILED for verdict in verdicts)
 
 
 def _serving(observed: Observed, fit: tuple[Engine, ...], so_far: Decision) -> Decision:
     """Each engine comes and goes by itself; what is open is kept as it should be before anything new is proven."""
-    assert so_far.cap is not None
-    listed = _open(observed)
-    if behind := _behind(observed, listed, so_far.cap):
-        return _with(so_far, listed, Admit(behind, so_far.cap))
-    ready = tuple(engine for engine in fit if not engine.is_open and is_proven(engine, observed))
+    cap = so_far.cap
+    assert cap is not None
+    opened = _open(observed)
+    above = _above(opened, cap)
+    listed = tuple(engine for engine in opened if not (engine in above and _refused(observed, engine)))
+    so_far = replace(so_far, listed=listed)
+    if behind := _behind(observed, opened, cap):
+        return replace(so_far, step=Admit(behind, cap))
+    if above:  # it takes more than the smallest pool holds: nothing new is let in beside it
+        return so_far
+    return _next_boots(observed, fit, so_far, cap)
+
+
+def _next_boots(observed: Observed, fit: tuple[Engine, ...], so_far: Decision, cap: int) -> Decision:
+    """Let in who is proven, prove who is new, and then the fronts of routers that were not proven yet."""
+    ready = tuple(engine for engine in fit if not engine.is_open and is_proven(engine, observed, cap))
     if admissible := tuple(engine for engine in ready if not _refused(observed, engine)):
-        return _with(so_far, listed, Admit(admissible, so_far.cap))
-    pairs = pairs_to_prove(observed, fit)
-    return _with(so_far, listed, ProvePairs(pairs, so_far.cap) if pairs else None)
+        return replace(so_far, step=Admit(admissible, cap))
+    if pairs := pairs_to_prove(observed, fit, cap):
+        return replace(so_far, step=ProvePairs(pairs, cap))
+    heard = all(engine.boot is not None for engine in so_far.listed)  # else it is not known whether it takes canaries
+    if so_far.listed and heard and not _fronts(observed, cap) and _are_ready(observed.routers):
+        return replace(so_far, step=ProveFronts(so_far.listed, observed.routers, cap))
+    return so_far
+
+
+def _are_ready(routers: tuple[PodFacts, ...]) -> bool:
+    return bool(routers) and all(router.ready and router.ip for router in routers)
 
 
 def _coming_up(observed: Observed, fit: tuple[Engine, ...], so_far: Decision) -> Decision:
     """Nothing is opened before every engine that was asked for is proven, and the front too."""
-    assert so_far.cap is not None
+    cap = so_far.cap
+    assert cap is not None
     allowed, ready, fits, intact, _ = so_far.findings
     if not all(finding.holds for finding in (allowed, ready, fits, intact)) or len(fit) < len(observed.engines):
         return so_far
-    if pairs := pairs_to_prove(observed, fit):
-        return _with(so_far, (), ProvePairs(pairs, so_far.cap))
-    if not all(is_proven(engine, observed) for engine in fit):
+    opened = _open(observed)  # since before: canaries tell them no cap, and a partner with a higher one fails a check
+    if behind := _behind(observed, opened, cap):
+        return replace(so_far, step=Admit(behind, cap))
+    if _above(opened, cap):
         return so_far
-    return _all_proven(observed, fit, so_far, so_far.cap)
+    if pairs := pairs_to_prove(observed, fit, cap):
+        return replace(so_far, step=ProvePairs(pairs, cap))
+    if not all(is_proven(engine, observed, cap) for engine in fit):
+        return so_far
+    return _all_proven(observed, fit, replace(so_far, listed=fit), cap)
 
 
 def _all_proven(observed: Observed, fit: tuple[Engine, ...], so_far: Decision, cap: int) -> Decision:
     """The router gets its list while doors take canaries alone, so that the front is proven before users come."""
-    if behind := _behind(observed, tuple(engine for engine in fit if engine.is_open), cap):
-        return _with(so_far, fit, Admit(behind, cap))  # open since before the status was lost: canaries tell no cap
     fronts = _fronts(observed, cap)
     if not fronts:
-        routers = observed.routers
-        all_ready = bool(routers) and all(router.ready and router.ip for router in routers)
-        return _with(so_far, fit, ProveFronts(fit, routers, cap) if all_ready else None)
+        return replace(so_far, step=ProveFronts(fit, observed.routers, cap)) if _are_ready(observed.routers) else so_far
+    if _has_failed(fronts):
+        return replace(so_far, listed=())
     if any(verdict.outcome is not Outcome.PASSED for verdict in fronts):
-        return _with(so_far, fit, None)
+        return so_far
     shut = tuple(engine for engine in fit if not _is_up_to_date(observed, engine, cap))
     if shut:
         willing = tuple(engine for engine in shut if not _refused(observed, engine))
-        return _with(so_far, fit, Admit(willing, cap) if willing else None)
-    return _with(so_far, fit, None, serves=True)
+        return replace(so_far, step=Admit(willing, cap)) if willing else so_far
+    return replace(so_far, serves=True)
 
 
 def _behind(observed: Observed, engines: tuple[Engine, ...], cap: int) -> tuple[Engine, ...]:
     return tuple(e for e in engines if not _is_up_to_date(observed, e, cap) and not _refused(observed, e))
 
 
+def _above(engines: tuple[Engine, ...], cap: int) -> tuple[Engine, ...]:
+    """Open engines that take, or may take, more than this cap."""
+    return tuple(e for e in engines if e.boot is not None and e.is_open and (e.boot.cap > cap or not e.boot.applied))
+
+
 def _is_up_to_date(observed: Observed, engine: Engine, cap: int) -> bool:
     boot = engine.boot
-    return boot is not None and engine.is_open and boot.cap == cap and boot.peers == observed.peers
+    if boot is None:  # it cannot be told anything now
+        return True
+    return engine.is_open and boot.applied and boot.cap == cap and boot.peers == observed.peers
 
 
 def _refused(observed: Observed, engine: Engine) -> bool:
     return engine.boot is not None and engine.boot.nonces in observed.known.refusals
-
-
-def _with(given: Decision, listed: tuple[Engine, ...], step: Step | None, *, serves: bool | None = None) -> Decision:
-    return Decision(
-        given.findings,
-        given.runs,
-        given.capacity,
-        given.cap,
-        listed,
-        step,
-        given.serves if serves is None else serves,
-    )

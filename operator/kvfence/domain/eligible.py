@@ -30,15 +30,16 @@ def eligible(observed: Observed, capacity: Capacity) -> tuple[Engine, ...]:
     )
 
 
-def is_proven(engine: Engine, observed: Observed) -> bool:
-    """Whether a boot was proven: now, or before it was let in. One that failed since is not, open or not."""
-    assert engine.boot is not None
+def is_proven(engine: Engine, observed: Observed, cap: int | None) -> bool:
+    """Whether a boot was proven: under this cap, or before it was let in. One that failed is not, open or not."""
+    if engine.boot is None:
+        return engine.is_let_in
     if observed.known.is_condemned(engine.boot.nonces):
         return False
-    return engine.is_open or observed.known.is_proven(engine.boot.nonces)
+    return engine.is_open or (cap is not None and observed.known.is_proven(engine.boot.nonces, cap))
 
 
-def pairs_to_prove(observed: Observed, engines: tuple[Engine, ...]) -> tuple[tuple[Engine, Engine], ...]:
+def pairs_to_prove(observed: Observed, engines: tuple[Engine, ...], cap: int) -> tuple[tuple[Engine, Engine], ...]:
     """Return directed pairs, prefill first, in which each engine that is not proven yet stands at least once.
 
     A boot whose checks failed is not tried again, neither alone nor as a partner; a new boot is.
@@ -46,13 +47,14 @@ def pairs_to_prove(observed: Observed, engines: tuple[Engine, ...]) -> tuple[tup
     Args:
         observed: the pool.
         engines: those that may be let in.
+        cap: under which.
     """
     usable = [
         e
         for e in engines
-        if e.boot is not None and (is_proven(e, observed) or not observed.known.failed(e.boot.nonces))
+        if e.boot is not None and (is_proven(e, observed, cap) or not observed.known.keeps_out(e.boot.nonces, cap))
     ]
-    unproven = [e for e in usable if not is_proven(e, observed)]
+    unproven = [e for e in usable if not is_proven(e, observed, cap)]
     if not unproven:
         return ()
     sides = [

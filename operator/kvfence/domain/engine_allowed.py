@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kvfence.api.v1alpha1.conditions import ConditionStatus
+from kvfence.api.v1alpha1.conditions import ConditionStatus, ConditionType
+from kvfence.api.v1alpha1.reasons import Reason
+from kvfence.domain.findings import Finding
 from kvfence.domain.versions import declared_version, running_version
 
 if TYPE_CHECKING:
     from kvfence.domain.engines import Engine
-    from kvfence.domain.findings import Finding
     from kvfence.domain.observed import Observed
 
 
@@ -27,5 +28,20 @@ def engine_allowed(observed: Observed) -> Finding:
 
 def version_of(engine: Engine, observed: Observed) -> Finding:
     """Judge the release that one engine runs."""
+    if (other := _image_of_the_others(observed)) and engine.pod.image_id and engine.pod.image_id != other:
+        return Finding(
+            ConditionType.ENGINE_ALLOWED,
+            ConditionStatus.FALSE,
+            Reason.IMAGES_DIFFER,
+            f"Pod {engine.name} runs another image than the pool's other engines, under the same name: its tag was "
+            "moved. It is kept out. Name the image by digest, or delete the pods of the older one.",
+        )
     version = engine.facts.version if engine.facts is not None else None
     return running_version(version, engine.name, observed.declared, observed.floors)
+
+
+def _image_of_the_others(observed: Observed) -> str:
+    """The image that engines which serve run, or else the first engine: prefill and decode have to be the same."""
+    images = [engine.pod.image_id for engine in observed.engines if engine.pod.started and engine.pod.image_id]
+    serving = [engine.pod.image_id for engine in observed.engines if engine.is_let_in and engine.pod.image_id]
+    return next(iter(serving or images), "")

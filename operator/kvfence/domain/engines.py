@@ -56,6 +56,8 @@ class Boot:
     """`host:port` of the prefill engines whose KV it may ask for."""
     sglang: str | None
     ranks: tuple[Rank, ...]
+    applied: bool = False
+    """Whether every process of the engine has taken the cap of that admission; a door tells it as granted before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,8 @@ class Engine:
     """None as long as its server was not asked, or did not answer."""
     silent: str = ""
     """Why there is no boot or there are no facts, as part of a sentence."""
+    unheard: bool = False
+    """Whether nothing came back from its door: it may be the network between us, and says nothing about the engine."""
 
     @property
     def name(self) -> str:
@@ -99,6 +103,13 @@ class Engine:
     def is_open(self) -> bool:
         """Whether users' requests are let in."""
         return self.boot is not None and self.boot.door is DoorState.OPEN
+
+    @property
+    def is_let_in(self) -> bool:
+        """Whether it serves, as far as is known: its door says so, or is not heard by us while the kubelet, whose
+        readiness probe asks the same door, goes on to say so.
+        """
+        return self.is_open or (self.unheard and self.pod.started and self.pod.ready)
 
     @property
     def is_shut(self) -> bool:

@@ -33,7 +33,9 @@ def integrity_enforced(observed: Observed) -> Finding:
             f"integrity.kvChecksum is Observe: {on} of {len(running)} engines report it as on, and none has to.",
         )
     return _finding(
-        ConditionStatus.TRUE, Reason.CHECKSUM_ENFORCED, f"All {len(running)} running engines report it as on."
+        ConditionStatus.TRUE,
+        Reason.CHECKSUM_ENFORCED,
+        f"All running engines report it as on: {len(running)} of {len(running)}.",
     )
 
 

@@ -16,22 +16,25 @@ if TYPE_CHECKING:
     from kvfence.domain.observed import Observed
 
 
-def isolation_verified(observed: Observed, engines: tuple[Engine, ...], fronts: tuple[Verdict, ...]) -> Finding:
+def isolation_verified(
+    observed: Observed, engines: tuple[Engine, ...], fronts: tuple[Verdict, ...], cap: int | None
+) -> Finding:
     """Return the condition IsolationVerified.
 
     Args:
         observed: the pool.
         engines: those that may be let in.
         fronts: what was said about the fronts, under the cap that is to be in force.
+        cap: that one; none when nothing fits.
     """
-    verdicts = _verdicts(observed, engines, fronts)
+    verdicts = _verdicts(observed, engines, fronts, cap)
     for outcome, status, reason in (
         (Outcome.FAILED, ConditionStatus.FALSE, Reason.CHECK_FAILED),
         (Outcome.NOT_JUDGED, ConditionStatus.UNKNOWN, Reason.CHECK_NOT_JUDGED),
     ):
         if found := [verdict for verdict in verdicts if verdict.outcome is outcome]:
             return _finding(status, reason, _words(found))
-    proven = [engine for engine in engines if is_proven(engine, observed)]
+    proven = [engine for engine in engines if is_proven(engine, observed, cap)]
     waiting = len(engines) - len(proven)
     if observed.serving and proven:
         more = f" {waiting} new boots are being proven." if waiting else ""
@@ -55,10 +58,12 @@ def isolation_verified(observed: Observed, engines: tuple[Engine, ...], fronts: 
     )
 
 
-def _verdicts(observed: Observed, engines: tuple[Engine, ...], fronts: tuple[Verdict, ...]) -> list[Verdict]:
-    boots = [engine.boot.nonces for engine in engines if engine.boot is not None and not is_proven(engine, observed)]
-    of_engines = [verdict for nonces in boots for verdict in observed.known.verdicts.get(nonces, ())]
-    return [*of_engines, *(() if observed.serving else fronts)]
+def _verdicts(
+    observed: Observed, engines: tuple[Engine, ...], fronts: tuple[Verdict, ...], cap: int | None
+) -> list[Verdict]:
+    boots = [e.boot.nonces for e in engines if e.boot is not None and not is_proven(e, observed, cap)]
+    of_engines = [verdict for nonces in boots for verdict in observed.known.said(nonces)]
+    return [*of_engines, *fronts]
 
 
 def _words(verdicts: list[Verdict]) -> str:

@@ -23,27 +23,45 @@ Nonces = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Proof:
+    """What checks said about one boot under one cap, in tokens."""
+
+    cap: int
+    verdicts: tuple[Verdict, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Known:
     """What earlier work found out. Kept in memory: after a restart of the operator it is found out again."""
 
-    verdicts: Mapping[Nonces, tuple[Verdict, ...]] = field(default_factory=dict)
-    """Of a boot, by its nonces, proven with a partner."""
+    proofs: Mapping[Nonces, Proof] = field(default_factory=dict)
+    """Of a boot, by its nonces, with a partner."""
     fronts: tuple[Verdict, ...] = ()
     """Of the routers' fronts, for the revision and the cap of now."""
     refusals: Mapping[Nonces, str] = field(default_factory=dict)
     """What a door said when it did not take its last admission."""
 
-    def failed(self, nonces: Nonces) -> tuple[Verdict, ...]:
-        """Return the verdicts on a boot that keep it out."""
-        return tuple(v for v in self.verdicts.get(nonces, ()) if v.outcome is not Outcome.PASSED)
+    def said(self, nonces: Nonces) -> tuple[Verdict, ...]:
+        """Return the verdicts on a boot."""
+        return self.proofs[nonces].verdicts if nonces in self.proofs else ()
 
     def is_condemned(self, nonces: Nonces) -> bool:
         """Whether a check saw in a boot what must not be: only another boot ends that."""
-        return any(verdict.outcome is Outcome.FAILED for verdict in self.failed(nonces))
+        return any(verdict.outcome is Outcome.FAILED for verdict in self.said(nonces))
 
-    def is_proven(self, nonces: Nonces) -> bool:
-        """Whether every check of a boot passed."""
-        return bool(self.verdicts.get(nonces)) and not self.failed(nonces)
+    def is_proven(self, nonces: Nonces, cap: int) -> bool:
+        """Whether every check of a boot passed under this cap."""
+        proof = self.proofs.get(nonces)
+        if proof is None or proof.cap != cap or not proof.verdicts:
+            return False
+        return all(verdict.outcome is Outcome.PASSED for verdict in proof.verdicts)
+
+    def keeps_out(self, nonces: Nonces, cap: int) -> bool:
+        """Whether a boot is not to be proven now: it failed, or it could not be judged under this cap just now."""
+        proof = self.proofs.get(nonces)
+        if proof is None or self.is_condemned(nonces):
+            return proof is not None
+        return proof.cap == cap and any(verdict.outcome is not Outcome.PASSED for verdict in proof.verdicts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +92,18 @@ class Observed:
     """Why Kubernetes makes no pods for a workload of the revision, in its own words: a quota, a pod security level."""
     taken: tuple[str, ...] = ()
     """Names of objects that are not the pool's, and that one of the pool's would need."""
+    refused: tuple[str, ...] = ()
+    """What the API server said when it did not take one of the pool's objects."""
     runs: bool = False
     """Whether the revision exists already."""
+    serving: bool = False
+    """Whether the revision was admitted before: the pool's own Service leads to it. The status is not asked: it can be
+    wiped, restored or edited apart from what runs."""
     plugin_version: str = ""
     """Of kvfence-engine in the revision."""
     newest_plugin_version: str = ""
     """Of the one that the operator brings."""
     floors: Floors = DEFAULT_FLOORS
-
-    @property
-    def serving(self) -> bool:
-        """Whether the revision was admitted before."""
-        return self.status.current_revision == self.revision
 
     @property
     def wanted(self) -> Wanted:
@@ -103,12 +121,13 @@ class Observed:
         """The cap in force, which only goes down within the revision; `None` when there is none yet."""
         caps = [engine.boot.cap for engine in self.engines if engine.boot is not None and engine.boot.cap]
         on_offer = self.status.context_length
-        if self.serving and on_offer is not None and on_offer.advertised_tokens:  # 0: another revision came up since
+        told = self.serving and self.status.current_revision == self.revision
+        if told and on_offer is not None and on_offer.advertised_tokens:
             caps.append(on_offer.advertised_tokens)
         return min(caps, default=None)
 
     @property
     def peers(self) -> tuple[str, ...]:
         """`host:port` of the prefill engines that decode engines may ask for KV."""
-        prefill = (engine for engine in self.engines if engine.type is RoleType.PREFILL and engine.pod.ip)
+        prefill = (e for e in self.engines if e.type is RoleType.PREFILL and e.pod.ip and not e.is_shut)
         return tuple(sorted({engine.peer for engine in prefill}))

@@ -45,10 +45,8 @@ def pool_status(observed: Observed, decision: Decision, generation: int, now: da
 
 
 def current_revision(observed: Observed, decision: Decision) -> str | None:
-    """Return the revision that serves. The one before serves no more once this one is there: its engines are gone."""
-    if decision.serves:
-        return observed.revision
-    return None if observed.runs else observed.status.current_revision
+    """Return the revision that serves, if one does."""
+    return observed.revision if decision.serves else None
 
 
 def conditions(

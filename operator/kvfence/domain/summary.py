@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from packaging.version import InvalidVersion, Version
+
 from kvfence.api.v1alpha1.conditions import ConditionStatus, ConditionType
 from kvfence.api.v1alpha1.pool import IntegrityMode
 from kvfence.api.v1alpha1.reasons import Reason
@@ -19,9 +21,14 @@ NEEDS_A_PERSON = frozenset(
         *(Reason.IMAGE_NOT_PULLED, Reason.CONTAINER_NOT_CREATED, Reason.ENGINE_OUT_OF_MEMORY, Reason.ENGINE_FAILED),
         *(Reason.CHECK_FAILED, Reason.CHECKSUM_OFF, Reason.PROMPTS_TRUNCATED),
         *(Reason.VERSION_TOO_OLD, Reason.DEVELOPMENT_VERSION, Reason.VERSION_UNREADABLE, Reason.CHECKSUM_NOT_RELIABLE),
-        *(Reason.VERSION_NOT_AS_DECLARED, Reason.PAGE_SIZES_DIFFER, Reason.ENGINE_LIMIT_ABOVE_POOL),
+        *(
+            Reason.VERSION_NOT_AS_DECLARED,
+            Reason.IMAGES_DIFFER,
+            Reason.PAGE_SIZES_DIFFER,
+            Reason.ENGINE_LIMIT_ABOVE_POOL,
+        ),
         *(Reason.REQUESTED_CONTEXT_DOES_NOT_FIT, Reason.MINIMUM_CONTEXT_DOES_NOT_FIT, Reason.NO_CONTEXT_FITS),
-        *(Reason.DOOR_TAINTED, Reason.NAME_TAKEN),
+        *(Reason.DOOR_TAINTED, Reason.NAME_TAKEN, Reason.OBJECT_REFUSED),
     }
 )
 """Reasons after which nothing goes on by itself. What is tried again is not among them."""
@@ -33,6 +40,8 @@ def all_conditions(observed: Observed, decision: Decision) -> tuple[Finding, ...
     gates = (*decision.findings, admitted)
     waiting = [*decision.in_the_way, *(() if admitted.holds else (admitted,))]
     stuck = next((finding for finding in waiting if finding.reason in NEEDS_A_PERSON), None)
+    if observed.refused:
+        stuck = _object_refused(observed)
     if observed.taken:
         stuck = _name_taken(observed)
     first = stuck or (waiting[0] if waiting else None)
@@ -72,7 +81,8 @@ def secured(observed: Observed) -> Finding:
 def plugin_outdated(observed: Observed) -> Finding:
     """Say whether the revision runs an older kvfence-engine than the operator brings."""
     version, newest = observed.plugin_version, observed.newest_plugin_version
-    if not observed.runs or version == newest:
+    is_pinned = observed.spec.engine.sglang.plugin_version == version
+    if not observed.runs or is_pinned or not _is_older(version, newest):
         return Finding(
             ConditionType.PLUGIN_OUTDATED,
             ConditionStatus.FALSE,
@@ -85,6 +95,24 @@ def plugin_outdated(observed: Observed) -> Finding:
         Reason.PLUGIN_OLDER,
         f"Revision {observed.revision} runs kvfence-engine {version}, and the operator brings {newest}. Engines are "
         f"not restarted for that: set engine.sglang.pluginVersion to {newest} when it suits you.",
+    )
+
+
+def _is_older(version: str, than: str) -> bool:
+    try:
+        return Version(version) < Version(than)
+    except InvalidVersion:
+        return version != than
+
+
+def _object_refused(observed: Observed) -> Finding:
+    more = f" And {len(observed.refused) - 1} more." if len(observed.refused) > 1 else ""
+    return Finding(
+        ConditionType.STALLED,
+        ConditionStatus.TRUE,
+        Reason.OBJECT_REFUSED,
+        f"The API server did not take an object of the pool: {observed.refused[0]}.{more} Correct what the pool says, "
+        "or what forbids it; it is tried again.",
     )
 
 

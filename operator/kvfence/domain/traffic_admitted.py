@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 def traffic_admitted(observed: Observed, decision: Decision) -> Finding:
     """Return the condition TrafficAdmitted."""
-    if refusal := next(iter(_refusals(observed)), None):
+    refusal = next(iter(_refusals(observed)), "")
+    if not decision.serves and refusal:
         return _finding(ConditionStatus.FALSE, Reason.ADMISSION_REFUSED, refusal)
     if not decision.serves:
         return _not_yet(observed, decision)
-    opened = {kind: _opened(observed, kind) for kind in (RoleType.PREFILL, RoleType.DECODE)}
+    opened = {kind: _opened(decision, kind) for kind in (RoleType.PREFILL, RoleType.DECODE)}
     if closed := [kind for kind, count in opened.items() if not count]:
         return _finding(
             ConditionStatus.FALSE,
@@ -32,7 +33,8 @@ def traffic_admitted(observed: Observed, decision: Decision) -> Finding:
         words = _router_words(observed) or "No router is ready yet: it needs an engine of each type that it can reach."
         return _finding(ConditionStatus.FALSE, Reason.ROUTER_NOT_READY, words)
     counts = f"{opened[RoleType.PREFILL]} prefill and {opened[RoleType.DECODE]} decode engines"
-    return _finding(ConditionStatus.TRUE, Reason.ADMITTED, f"Users' requests are let in, to {counts}.")
+    more = f" {refusal}" if refusal else ""
+    return _finding(ConditionStatus.TRUE, Reason.ADMITTED, f"Users' requests are let in, to {counts}.{more}")
 
 
 def _not_yet(observed: Observed, decision: Decision) -> Finding:
@@ -44,8 +46,11 @@ def _not_yet(observed: Observed, decision: Decision) -> Finding:
             f"Nobody is let in, since {waiting.condition} does not hold ({waiting.reason}).",
         )
     if decision.listed and not any(router.ready for router in observed.routers):
-        words = _router_words(observed) or "The engines are proven; the router has not taken them up yet."
-        return _finding(ConditionStatus.FALSE, Reason.ROUTER_NOT_READY, words)
+        if words := _router_words(observed):
+            return _finding(ConditionStatus.FALSE, Reason.ROUTER_NOT_READY, words)
+        return _finding(
+            ConditionStatus.FALSE, Reason.ADMITTING, "The engines are proven. The router takes them up next."
+        )
     return _finding(ConditionStatus.FALSE, Reason.ADMITTING, "All is proven but the front; nobody is let in yet.")
 
 
@@ -61,8 +66,8 @@ def _refusals(observed: Observed) -> list[str]:
     ]
 
 
-def _opened(observed: Observed, kind: RoleType) -> int:
-    return sum(engine.is_open and engine.type is kind for engine in observed.engines)
+def _opened(decision: Decision, kind: RoleType) -> int:
+    return sum(engine.type is kind for engine in decision.listed)
 
 
 def _finding(status: ConditionStatus, reason: Reason, message: str) -> Finding:

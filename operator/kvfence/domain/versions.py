@@ -127,7 +127,8 @@ def _below(version: Version, what: str, floor: Version, when_observed: Version) 
             Reason.CHECKSUM_NOT_RELIABLE,
             f"{what} is {version}, and {floor} is the oldest release whose KV checksum can be enforced here: before "
             f"{CHECKSUM_RELIABLE} the ranks of an engine may disagree about it. Use an image with {floor} or newer, or "
-            "set integrity.kvChecksum to Observe, and the pool will say Secured=False.",
+            "set integrity.kvChecksum to Observe, and the pool will say Secured=False. (The kvfence-engine of today "
+            "starts with 0.5.23 alone.)",
         )
     return _finding(
         ConditionStatus.FALSE,

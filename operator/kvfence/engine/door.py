@@ -82,6 +82,15 @@ class DoorStatus:
     """In the order of their index."""
     fault: str | None
     """Why a process of the engine gave up."""
+    server_epoch: int = 0
+    """Of the cap that the HTTP process applied last."""
+
+    @property
+    def applied(self) -> bool:
+        """Whether every process took the cap that is granted; the launcher tells the grant before they have."""
+        if self.server_epoch != self.epoch:
+            return False
+        return all(rank.epoch == self.epoch and rank.input_limit < self.cap for rank in self.ranks)
 
 
 @dataclass(frozen=True)
@@ -115,6 +124,7 @@ def parse_status(raw: bytes) -> DoorStatus:
         sglang=None if server is None else _text(_object(server, "server"), "sglang", "server."),
         ranks=_ranks(said.get("ranks")),
         fault=None if fault is None else _fault(fault),
+        server_epoch=0 if server is None else _number(_object(server, "server"), "epoch", "server."),
     )
     if status.nonces and not status.started:
         raise ValueError("the status has nonces though the engine has not started")

@@ -115,7 +115,7 @@ def printable(text: str) -> str:
 def unanswered(what: str, reply: Reply) -> Unanswered:
     """Return in words why this is no answer with status 200."""
     came = {
-        Fault.TIMED_OUT: f"no complete answer came within {reply.seconds:.1f} s",
+        Fault.TIMED_OUT: "no complete answer came in time",
         Fault.UNREACHABLE: "there was no connection, or it broke",
         Fault.TOO_LARGE: "the answer was too large",
         Fault.MALFORMED: "what came was not HTTP",

@@ -150,7 +150,7 @@ def what_came(answer: Answer) -> str:
         case Fault.STATUS:
             return f"answered {answer.status}"
         case Fault.TIMED_OUT:
-            return f"had not answered after {answer.seconds:.1f} s"
+            return "had not answered in time"
         case Fault.UNREACHABLE:
             return "could not be reached, or broke the connection"
         case Fault.TOO_LARGE:

@@ -113,7 +113,7 @@ async def _models(web: Asker, front: Front) -> Finding | None:
         case {"data": [{"id": front.model, "max_model_len": int(length)}]} if not isinstance(length, bool):
             if length == front.cap:
                 return None
-            return failed(f"{what} says that {length} tokens of context are to be had, and {front.cap} are")
+            return not_judged(f"{what} says that {length} tokens of context are to be had, and {front.cap} are")
     return failed(f"{what} does not list the pool's model, it alone, with its max_model_len")
 
 
@@ -126,13 +126,19 @@ async def _workers(web: Asker, front: Front) -> Finding | None:
     if reply.status != 200 or not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
         return not_judged(f"the router answered {reply.status} to GET /workers, without a list of them")
     strangers = [one for one in listed if str(one.get("url")) not in front.workers]
-    foreign = [one for one in strangers if one.get("status") != "draining"]
+    foreign = [one for one in strangers if one.get("status") != "draining" and not _is_from_the_list(one)]
     if foreign:
         return failed(f"the router knows workers that are not the pool's: {_named([_host(one) for one in foreign])}")
     if strangers:
-        return not_judged("the router still drains workers that were taken from its list")
+        return not_judged("the router still has workers that were taken from its list")
     missing = front.workers - {str(one.get("url")) for one in listed}
     return not_judged(f"the router does not know {len(missing)} of the pool's engines yet") if missing else None
+
+
+def _is_from_the_list(worker: dict[str, Any]) -> bool:
+    """Whether the router has it from its file, which may lag, and not from somebody who enrolled it (smg 1.13)."""
+    labels = worker.get("labels")
+    return isinstance(labels, dict) and labels.get("smg.ai/discovery-provider") == "file"
 
 
 async def _closed(web: Asker, front: Front) -> Finding | None:
@@ -224,7 +230,7 @@ def _what_came(reply: Reply) -> str:
         case None:
             return f"answered {reply.status}"
         case Fault.TIMED_OUT:
-            return f"gave no complete answer within {reply.seconds:.1f} s"
+            return "gave no complete answer in time"
         case Fault.UNREACHABLE:
             return "could not be reached, or broke the connection,"
         case _:

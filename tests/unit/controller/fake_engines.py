@@ -51,7 +51,11 @@ class FakeEngine:
     version: str = "0.5.23"
     checksum: bool = True
     silent: bool = False
-    """Whether its ports do not answer."""
+    """Whether its ports do not answer the operator."""
+    unready: bool = False
+    """Whether the kubelet's readiness probe fails whatever the door says."""
+    starting: bool = False
+    """Whether its door says that it is still starting."""
     refuses: str = ""
     """In which words it refuses every admission."""
     told: list[dict[str, Any]] = field(default_factory=list)
@@ -84,10 +88,16 @@ class FakeEngine:
 
     @property
     def is_healthy(self) -> bool:
-        return not self.silent and self.grant.door in {Door.CANARY, Door.OPEN}
+        return not self.unready and self.grant.door in {Door.CANARY, Door.OPEN}
+
+    def lag(self) -> None:
+        """Have its rank be one that has not taken the cap yet which the door tells."""
+        (rank,) = self._state.ranks()
+        self._state.set_rank(replace(rank, epoch=rank.epoch - 1, input_limit=rank.boot_input_limit))
 
     def status(self) -> dict[str, Any]:
-        return self._keeper.status()
+        early = {"started": False, "nonces": []} if self.starting else {}
+        return self._keeper.status() | early
 
     def answer(self, method: str, port: int, path: str, body: bytes | None) -> tuple[int, dict[str, Any]]:
         if (method, port, path) == ("GET", PORT, "/status"):

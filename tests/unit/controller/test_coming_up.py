@@ -17,7 +17,7 @@ from tests.unit.controller.world import MOST_LOOKS, World
 CAP = 1003
 """98 % of the 1,024 tokens of a prefill engine, in pages of one token."""
 
-LOOKS, WRITES = 12, 31
+LOOKS, WRITES = 12, 30
 """Of an operator that nobody kills."""
 
 MakeWorld = Callable[..., World]

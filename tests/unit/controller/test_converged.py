@@ -18,6 +18,11 @@ from tests.unit.controller.world import World
 MakeWorld = Callable[..., World]
 
 
+def proven(world: World) -> tuple[int, int]:
+    """Return how many checks were made."""
+    return len(world.pairs), len(world.fronts)
+
+
 def test_looking_at_a_converged_pool_writes_nothing_and_starts_no_job(
     make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -44,13 +49,14 @@ def test_looking_at_a_converged_pool_writes_nothing_and_starts_no_job(
 def test_an_operator_that_is_new_to_a_converged_pool_writes_nothing_and_tells_nobody_anything(world: World) -> None:
     async def go() -> None:
         await world.settle()
-        writes, admissions, proofs = world.kubernetes.writes, len(world.told()), len(world.pairs) + len(world.fronts)
-        for _ in range(2):
+        writes, admissions, pairs = world.kubernetes.writes, len(world.told()), len(world.pairs)
+        for count in (2, 3):
             await world.kill_operator()
             assert await world.settle() is None
+            assert len(world.fronts) == count, "the front is proven once by each operator"
         assert world.kubernetes.wrote_since(writes) == []
         assert len(world.told()) == admissions
-        assert len(world.pairs) + len(world.fronts) == proofs
+        assert len(world.pairs) == pairs
         assert world.doors() == ["open", "open"]
 
     run(go())
@@ -73,11 +79,26 @@ def test_an_edit_of_an_object_is_taken_back_by_one_write(world: World) -> None:
     async def go() -> None:
         await world.settle()
         writes = world.kubernetes.writes
-        service = world.kubernetes.objects["Service", "ns", "pool"]
-        service["spec"]["selector"]["kvfence.io/revision"] = "another"
+        policy = world.kubernetes.objects["NetworkPolicy", "ns", "pool-kvfence-engines"]
+        policy["spec"]["ingress"] = [{}]
         await world.look()
         await world.settle()
-        assert world.kubernetes.wrote_since(writes) == [("apply", "Service", "pool")]
+        assert world.kubernetes.wrote_since(writes) == [("apply", "NetworkPolicy", "pool-kvfence-engines")]
+
+    run(go())
+
+
+def test_an_edit_of_the_service_is_taken_back_at_once_and_tells_no_door_anything(world: World) -> None:
+    async def go() -> None:
+        await world.settle()
+        revision, writes, admissions, proofs = world.served(), world.kubernetes.writes, len(world.told()), proven(world)
+        world.kubernetes.objects["Service", "ns", "pool"]["spec"]["selector"]["kvfence.io/revision"] = "another"
+        await world.look()
+        assert world.served() == revision
+        await world.settle()
+        assert {kind for _, kind, _ in world.kubernetes.wrote_since(writes)} == {"Service", "InferencePool"}
+        assert (len(world.told()), proven(world)) == (admissions, proofs)
+        assert world.conditions()["Ready"] == ("True", "Serving")
 
     run(go())
 
@@ -120,7 +141,7 @@ def test_an_operator_that_cannot_write_tries_again_and_says_what_happened_once(w
         world.kubernetes.fail["apply Deployment"] = Unreachable(None, "Unreachable", "cannot apply Deployment")
         await world.operate(1800)
         looks = [one for one in world.looks if one > 600]
-        assert len(looks) < 12, "later and later"
+        assert len(looks) < 42, "later and later, up to a minute: what it wrote itself comes back as events"
         world.kubernetes.fail.clear()
         await world.operate(600)
         assert world.conditions()["Ready"] == ("True", "Serving")

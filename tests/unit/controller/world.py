@@ -94,6 +94,8 @@ class World:
         self.made: list[FakeEngine] = []
         self.held: set[str] = set()
         """Roles whose engines do not start yet."""
+        self.images: dict[str, str] = {}
+        """Digests of the images of roles whose tag was moved."""
         self._queue: WorkQueue | None = None
         self._numbers = itertools.count(1)
         self._later: asyncio.Handle | None = None
@@ -124,6 +126,13 @@ class World:
             await asyncio.wait(jobs)
         self.start_operator()
         self.pending = True
+
+    def ask_for(self, change: Callable[[Object], object]) -> None:
+        """Have a person change the spec."""
+        pool = copy.deepcopy(self.kubernetes.pool())
+        change(pool["spec"])
+        pool["metadata"]["generation"] += 1
+        self.kubernetes.put(pool)
 
     async def look(self) -> float | None:
         """Have the operator look at the pool once."""
@@ -235,9 +244,10 @@ class World:
             pool, uid = labels["kvfence.io/pool-uid"], pod["metadata"]["uid"]
             self.wire.engines[ip] = FakeEngine(pool, uid, role, self.keys_folder, size)
             self.made.append(self.wire.engines[ip])
-        main = {"name": "engine", "started": True, "state": {"running": {}}, "imageID": "sglang@sha256:abc"}
+        image = self.images.get(role, "abc")
+        main = {"name": "engine", "started": True, "state": {"running": {}}, "imageID": f"sglang@sha256:{image}"}
         pod["status"]["containerStatuses"] = [main]
-        return self.wire.engines[ip].door == "open"
+        return self.wire.engines[ip].door == "open" and not self.wire.engines[ip].unready
 
     def _router_is_ready(self) -> bool:
         engines = [self.wire.engines.get(worker["url"].split("/")[2].split(":")[0]) for worker in self.workers()]

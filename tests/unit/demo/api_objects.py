@@ -15,7 +15,7 @@ CONDITIONS = {
     "EngineAllowed": ("VersionAllowed", "SGLang in pod a is 0.5.23, and the floor is 0.5.23."),
     "RolesReady": ("EnginesStarted", "All 2 engines have started."),
     "ContextFits": ("ContextCapped", "1,003 of the 4,096 tokens asked for are on offer."),
-    "IntegrityEnforced": ("ChecksumEnforced", "All 2 running engines report it as on."),
+    "IntegrityEnforced": ("ChecksumEnforced", "All running engines report it as on: 2 of 2."),
     "IsolationVerified": ("IsolationProven", "All 2 engines and the front are proven."),
     "TrafficAdmitted": ("Admitted", "Users' requests are let in, to 1 prefill and 1 decode engines."),
 }

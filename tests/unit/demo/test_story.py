@@ -76,7 +76,7 @@ def test_what_was_verified_names_version_checksum_and_door_and_says_closed_only_
         (line,) = [one for one in lines if one.text.startswith("Verified")]
         said = "\n".join(line.details)
         assert "SGLang 0.5.23" in said
-        assert "All 2 running engines report it as on." in said
+        assert "All running engines report it as on: 2 of 2." in said
         assert "kvfence-engine 0.1.0 is injected." in said
         assert ("lets no user in yet" in said) is closed
 

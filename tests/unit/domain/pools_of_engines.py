@@ -13,7 +13,7 @@ from kvfence.api.v1alpha1.pool import PoolSpec, RoleType
 from kvfence.api.v1alpha1.status import PoolStatus
 from kvfence.domain.decisions import Admit, ProveFronts, ProvePairs, Step
 from kvfence.domain.engines import Boot, DoorState, Engine, Facts, Rank
-from kvfence.domain.observed import Nonces, Observed, Role
+from kvfence.domain.observed import Nonces, Observed, Proof, Role
 from kvfence.domain.pods import PodFacts, Trouble
 from kvfence.domain.verdicts import Check, Outcome, Verdict
 
@@ -99,7 +99,8 @@ def restarted(one: Engine, start: int = 2) -> Engine:
 def with_door(one: Engine, door: DoorState, cap: int = CAP, peers: tuple[str, ...] = ()) -> Engine:
     """The same boot after an admission."""
     assert one.boot is not None
-    return replace(one, boot=replace(one.boot, door=door, cap=cap, peers=peers, epoch=one.boot.epoch + 1))
+    told = replace(one.boot, door=door, cap=cap, peers=peers, epoch=one.boot.epoch + 1, applied=True)
+    return replace(one, boot=told)
 
 
 def router(number: int = 0, *, ready: bool = True, trouble: Trouble | None = None) -> PodFacts:
@@ -134,7 +135,7 @@ def serving(*engines: Engine, **changes: Any) -> Observed:
             "contextLength": {"requestedTokens": REQUESTED, "advertisedTokens": CAP},
         }
     )
-    return replace(made, engines=opened, status=status, **changes)
+    return replace(replace(made, engines=opened, status=status, serving=True), **changes)
 
 
 def exchanged(observed: Observed, *engines: Engine) -> Observed:
@@ -154,10 +155,13 @@ def nonces(one: Engine) -> Nonces:
     return one.boot.nonces
 
 
-def proven(observed: Observed, *engines: Engine, verdicts: tuple[Verdict, ...] = PASSED) -> Observed:
-    """The pool after checks on these engines, or on all."""
-    told = {nonces(one): verdicts for one in engines or observed.engines if one.boot is not None}
-    return replace(observed, known=replace(observed.known, verdicts={**observed.known.verdicts, **told}))
+def proven(
+    observed: Observed, *engines: Engine, verdicts: tuple[Verdict, ...] = PASSED, cap: int | None = None
+) -> Observed:
+    """The pool after checks on these engines, or on all, under the cap that holds, or the demo's."""
+    under = cap or observed.applied_tokens or CAP
+    told = {nonces(one): Proof(under, verdicts) for one in engines or observed.engines if one.boot is not None}
+    return replace(observed, known=replace(observed.known, proofs={**observed.known.proofs, **told}))
 
 
 def with_fronts(observed: Observed, verdicts: tuple[Verdict, ...] = FRONT_PASSED) -> Observed:
@@ -170,7 +174,7 @@ def done(observed: Observed, step: Step) -> Observed:
     match step:
         case ProvePairs(pairs, cap):
             engines = tuple({one.name: one for pair in pairs for one in pair if not one.is_open}.values())
-            return proven(_told(observed, engines, DoorState.CANARY, cap), *engines)
+            return proven(_told(observed, engines, DoorState.CANARY, cap), *engines, cap=cap)
         case ProveFronts(engines, _, cap):
             closed = tuple(one for one in engines if not one.is_open)
             return with_fronts(_told(observed, closed, DoorState.CANARY, cap))

@@ -9,7 +9,6 @@ import pytest
 from kvfence.api.v1alpha1.conditions import ConditionStatus
 from kvfence.api.v1alpha1.pool import RoleType
 from kvfence.api.v1alpha1.reasons import Reason
-from kvfence.api.v1alpha1.status import PoolStatus
 from kvfence.domain.decisions import Admit, Decision, ProveFronts, ProvePairs, decide
 from kvfence.domain.engines import DoorState, Engine
 from kvfence.domain.observed import Known, Observed, Role
@@ -20,7 +19,6 @@ from tests.unit.domain.pools_of_engines import (
     FRONT_FAILED,
     FRONT_NOT_JUDGED,
     NOT_JUDGED,
-    REVISION,
     decode,
     done,
     exchanged,
@@ -84,7 +82,7 @@ def test_a_pool_that_has_started_comes_up_step_by_step(page: int, cap: int) -> N
     pairs_proven = done(measured, first.step)
     second = decide(pairs_proven)  # the router needs its list to become ready
     assert (named(second.listed), second.step, second.serves) == (names, None, False)
-    assert traffic_admitted(pairs_proven, second).reason is Reason.ROUTER_NOT_READY
+    assert traffic_admitted(pairs_proven, second).reason is Reason.ADMITTING
 
     router_ready = replace(pairs_proven, routers=(router(),))
     third = decide(router_ready)
@@ -104,16 +102,8 @@ def test_a_pool_that_has_started_comes_up_step_by_step(page: int, cap: int) -> N
     assert traffic_admitted(opened, last).message == "Users' requests are let in, to 2 prefill and 1 decode engines."
 
 
-def reported(observed: Observed) -> Observed:
-    """The pool after its status was written: the revision serves."""
-    status = PoolStatus.model_validate(
-        {"currentRevision": REVISION, "contextLength": {"requestedTokens": 4096, "advertisedTokens": CAP}}
-    )
-    return replace(observed, status=status)
-
-
 def test_after_admission_nothing_is_left_to_do() -> None:
-    decision = decide(serving())
+    decision = decide(with_fronts(serving()))
     assert (decision.step, decision.serves, decision.cap) == (None, True, CAP)
     assert named(decision.listed) == ["decode-0", "prefill-0", "prefill-1"]
     assert all(finding.holds for finding in decision.findings)
@@ -123,10 +113,10 @@ def test_an_operator_that_remembers_nothing_goes_on_where_the_doors_are() -> Non
     ready = with_fronts(proven(pool()))
     opened = done(done(ready, ProveFronts(ready.engines, ready.routers, CAP)), Admit(ready.engines, CAP))
     forgetful = replace(opened, known=Known())
-    decision = decide(forgetful)  # killed after the doors opened, before the status was written
+    decision = decide(forgetful)  # killed after the doors opened, before the Service led to them
     assert isinstance(decision.step, ProveFronts)
     assert not decision.serves
-    assert decide(reported(forgetful)).step is None
+    assert decide(replace(forgetful, serving=True)).serves
     canary = replace(done(pool(), ProveFronts(pool().engines, pool().routers, CAP)), known=Known())
     assert isinstance(decide(canary).step, ProvePairs)
     assert decide(canary).listed == ()
@@ -157,12 +147,16 @@ def test_a_front_that_is_not_proven_lets_nobody_in_and_is_not_asked_again_at_onc
     assert traffic_admitted(changed, decision).reason is admitted
 
 
-def test_a_front_that_was_proven_under_another_cap_is_proven_again(ready: Observed) -> None:
+def test_what_was_proven_under_another_cap_is_proven_again_and_the_front_after_it(ready: Observed) -> None:
     smaller = replace(ready, spec=spec(contextLength={"headroomPercent": 50}))
-    decision = decide(smaller)
-    assert decision.cap == 512
-    assert isinstance(decision.step, ProveFronts)
-    assert decision.findings[4].reason is Reason.PROVING
+    first = decide(smaller)
+    assert first.cap == 512
+    assert isinstance(first.step, ProvePairs)
+    assert (first.step.cap, first.listed, first.serves) == (512, (), False)
+    assert pairs(first) == [("prefill-0", "decode-0"), ("prefill-1", "decode-0")]
+    second = decide(replace(proven(smaller, cap=512)))
+    assert isinstance(second.step, ProveFronts)
+    assert second.findings[4].reason is Reason.PROVING
 
 
 def test_one_that_could_not_be_judged_waits_and_the_others_are_proven() -> None:
@@ -191,12 +185,12 @@ def test_a_door_that_refused_keeps_the_pool_closed_and_is_not_asked_again_at_onc
     assert "the epoch is older" in finding.message
 
 
-def test_open_doors_of_a_pool_whose_status_was_lost_get_a_cap_that_went_down_meanwhile() -> None:
+def test_open_doors_of_a_pool_that_is_not_served_get_a_cap_that_went_down_meanwhile() -> None:
     """A pod that came later may hold the old cap only by its headroom, which a first offer leaves free."""
     smaller = exchanged(serving(), prefill(0, tokens=1020, start=2))
     kept = exchanged(smaller, with_door(smaller.engines[1], DoorState.OPEN, peers=smaller.peers))
-    assert decide(kept).step is None
-    lost = replace(kept, status=PoolStatus())
+    assert decide(with_fronts(kept)).step is None
+    lost = replace(kept, serving=False)
     first = decide(lost)
     assert (first.cap, first.serves) == (999, False)
     assert first.step == Admit(lost.engines, 999)
@@ -206,25 +200,13 @@ def test_open_doors_of_a_pool_whose_status_was_lost_get_a_cap_that_went_down_mea
     assert decide(done(lowered, second.step)).serves
 
 
-def test_an_open_door_that_refused_a_lower_cap_is_told_of_and_the_others_go_on() -> None:
-    smaller = exchanged(serving(), prefill(0, tokens=900, start=2))
-    refused = replace(
-        smaller, known=replace(smaller.known, refusals={nonces(smaller.engines[0]): "the epoch is older"})
-    )
-    first = decide(refused)
-    assert isinstance(first.step, Admit)
-    assert named(first.step.engines) == ["prefill-1"]
-    assert isinstance(decide(done(refused, first.step)).step, ProvePairs)
-    assert traffic_admitted(refused, first).reason is Reason.ADMISSION_REFUSED
-
-
 def test_nothing_is_started_that_is_not_allowed_and_what_runs_is_left_alone() -> None:
     old = spec(engine={"sglang": {"image": "registry.example/sglang:v0.5.23", "version": "0.5.19"}})
     empty = replace(pool(), engines=(), spec=old, runs=False)
     assert not decide(empty).runs
     assert decide(empty).findings[1].reason is Reason.NOT_STARTED
     assert decide(replace(empty, runs=True)).runs
-    assert decide(replace(serving(), spec=old)).runs
+    assert decide(replace(serving(), spec=old, runs=False)).runs, "users are served by it"
     assert decide(replace(serving(), spec=old)).serves
 
 
@@ -247,7 +229,7 @@ def test_a_restart_in_place_is_out_at_once_and_comes_back_proven_with_an_open_pa
     assert named(second.listed) == ["decode-0", "prefill-1"]
     assert isinstance(second.step, Admit)
     assert named(second.step.engines) == ["prefill-0"]
-    last = decide(done(done(fresh, first.step), second.step))
+    last = decide(with_fronts(done(done(fresh, first.step), second.step)))
     assert (len(last.listed), last.step) == (3, None)
 
 
@@ -291,16 +273,6 @@ def test_an_open_boot_that_failed_a_check_is_listed_no_more() -> None:
     assert named(decision.listed) == ["decode-0", "prefill-1"]
     assert "prefill-0" not in named(told(decision.step))
     assert decision.findings[4].reason is Reason.CHECK_FAILED
-
-
-def test_a_pool_that_goes_back_to_a_revision_which_served_is_not_held_to_a_cap_of_nothing() -> None:
-    """While another revision came up, nothing was on offer: that is no cap."""
-    status = PoolStatus.model_validate(
-        {"currentRevision": REVISION, "contextLength": {"requestedTokens": 4096, "advertisedTokens": 0}}
-    )
-    back = replace(pool(), status=status)
-    assert back.applied_tokens is None
-    assert decide(back).cap == CAP
 
 
 def every_state(engines: tuple[Engine, ...]) -> list[Observed]:

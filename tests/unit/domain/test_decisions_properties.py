@@ -3,147 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeVar
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kvfence.api.v1alpha1.conditions import ConditionStatus
 from kvfence.api.v1alpha1.pool import RoleType
-from kvfence.api.v1alpha1.reasons import Reason
 from kvfence.api.v1alpha1.status import PoolStatus
 from kvfence.domain.capacity import Offered
 from kvfence.domain.decisions import Admit, ProveFronts, decide
 from kvfence.domain.eligible import eligible
-from kvfence.domain.engines import Boot, DoorState, Engine, Facts, Rank
-from kvfence.domain.observed import Known, Observed, Role
-from kvfence.domain.pods import Trouble
+from kvfence.domain.engines import DoorState, Engine
+from kvfence.domain.observed import Observed, Role
 from kvfence.domain.summary import NEEDS_A_PERSON, all_conditions
-from kvfence.domain.verdicts import Check, Outcome, Verdict
-from tests.unit.domain.pools_of_engines import (
-    REVISION,
-    decode,
-    done,
-    named,
-    nonces,
-    pod,
-    prefill,
-    router,
-    spec,
-    told,
-    with_door,
-)
+from kvfence.domain.verdicts import Outcome
+from tests.unit.domain.any_pools import observations
+from tests.unit.domain.pools_of_engines import REVISION, decode, done, named, nonces, prefill, router, spec, told
 
-T = TypeVar("T")
 calmly = settings(deadline=None)  # a busy machine is no failure
-TYPES = {"prefill": RoleType.PREFILL, "decode": RoleType.DECODE}
-PEERS = ("10.0.7.1:8998", "10.0.7.2:8998", "10.0.7.3:8998")
-SOUND = Facts("0.5.23", kv_checksum=True, reserved_decode_tokens=512, auto_truncates=False)
-SPECS = [
-    spec(contextLength=context, integrity=integrity)
-    for context in ({}, {"minimumTokens": 1000}, {"policy": "RequireFit"}, {"requestedTokens": 900})
-    for integrity in ({}, {"kvChecksum": "Observe"})
-]
-STATUSES = [
-    PoolStatus.model_validate(
-        {
-            "currentRevision": current,
-            "contextLength": None if cap is None else {"requestedTokens": 4096, "advertisedTokens": cap},
-        }
-    )
-    for current in (None, REVISION, REVISION, "another")
-    for cap in (1003, None, 0, 500, 5000)
-]
-JUDGED = [
-    tuple(Verdict(Check.MARKER_ISOLATION, outcome, "it", "it was seen.") for outcome in seen)
-    for seen in ((Outcome.PASSED,), (Outcome.FAILED,), (Outcome.NOT_JUDGED,), (), tuple(Outcome), (Outcome.PASSED,) * 2)
-]
-
-
-def one_of(draw: st.DrawFn, usual: T, *others: T, odds: int = 12) -> T:
-    """What is usual, and in one of so many cases one of the others: else hardly a pool would ever be proven."""
-    which = draw(st.integers(0, max(odds, len(others) + 1) - 1))
-    return others[which - 1] if 0 < which <= len(others) else usual
-
-
-@st.composite
-def odd_boots(draw: st.DrawFn, name: str, usual: int) -> Boot:
-    ranks = []
-    for index in range(one_of(draw, 1, 0, 2, odds=40)):
-        tokens = one_of(draw, usual, 0, 8, 600, 1023, 2048, odds=30)
-        limit = one_of(draw, max(0, tokens - 6), 0, 500, 2**40, odds=40)
-        ranks.append(Rank(index, tokens, one_of(draw, 1, 16, 0, odds=40), limit))
-    return Boot(
-        nonces=(f"{name}/{one_of(draw, 1, 2)}",),
-        door=draw(st.sampled_from(DoorState)),
-        epoch=3,
-        cap=one_of(draw, 1003, 0, 8, 500, 882, 5000, odds=12),
-        peers=one_of(draw, PEERS[:2], (), PEERS, ("10.9.9.9:1",)),
-        sglang="0.5.23",
-        ranks=tuple(ranks),
-    )
-
-
-@st.composite
-def engines(draw: st.DrawFn, role: str, number: int, door: DoorState) -> Engine:
-    """Mostly one with nothing wrong: one that is odd keeps a whole pool from coming up."""
-    if draw(st.integers(0, 3)):
-        made = prefill(number) if role == "prefill" else decode(number)
-        door = one_of(draw, door, *DoorState, odds=40)
-        if door is DoorState.CLOSED:
-            return made
-        return with_door(made, door, one_of(draw, 1003, 1004, 882, 500), one_of(draw, PEERS[:1], PEERS[:2], ()))
-    return draw(odd_engines(role, number))
-
-
-@st.composite
-def odd_engines(draw: st.DrawFn, role: str, number: int) -> Engine:
-    trouble = one_of(draw, None, Trouble(Reason.ENGINE_FAILED, "It ended."))
-    facts = pod(role, number, started=one_of(draw, True, False, odds=30), trouble=trouble)
-    made = Engine(replace(facts, ip=one_of(draw, facts.ip, None, odds=40)), TYPES[role], 8998)
-    what = one_of(draw, "answers", "silent", "no facts", odds=30)
-    if what == "silent":
-        return replace(made, silent="it is silent")
-    made = replace(made, boot=draw(odd_boots(made.name, 1024 if role == "prefill" else 4096)))
-    if what == "no facts":
-        return made
-    said = Facts(
-        version=one_of(draw, SOUND.version, None, "0.5.20", "0.5.24", "x", odds=40),
-        kv_checksum=one_of(draw, True, False, None, odds=40),
-        reserved_decode_tokens=one_of(draw, 512, 0, None, odds=40),
-        auto_truncates=one_of(draw, False, True, None, odds=40),
-    )
-    return replace(made, facts=said)
-
-
-@st.composite
-def observations(draw: st.DrawFn) -> Observed:
-    """Any pool: also such as cannot come about, since what cannot be is where holes are."""
-    door = draw(st.sampled_from([DoorState.OPEN, DoorState.CANARY, DoorState.CLOSED]))
-    found = [draw(engines(role, number, door)) for role in TYPES for number in range(one_of(draw, 1, 2, 3, 0, odds=8))]
-    names = [nonces(one) for one in found if one.boot is not None]
-    usual = draw(st.sampled_from([JUDGED[0], ()]))
-    count = {role: sum(one.pod.role == role for one in found) for role in TYPES}
-    return Observed(
-        spec=one_of(draw, *SPECS, odds=30),
-        status=draw(st.sampled_from(STATUSES)),
-        revision=REVISION,
-        roles=tuple(
-            Role(role, TYPES[role], max(1, count[role] + one_of(draw, 0, 1, -1, odds=30))) for role in sorted(TYPES)
-        ),
-        engines=tuple(sorted(found, key=lambda one: one.name)),
-        leaving=one_of(draw, 0, 1),
-        routers=tuple(router(number, ready=one_of(draw, True, False)) for number in range(one_of(draw, 1, 2, 0))),
-        known=Known(
-            verdicts={name: one_of(draw, usual, *JUDGED, odds=50) for name in names},
-            fronts=draw(st.sampled_from([(), JUDGED[0], JUDGED[0], *JUDGED])),
-            refusals={name: "it refused" for name in names if one_of(draw, False, True, odds=40)},
-        ),
-        taken=one_of(draw, (), ("Service chat",)),
-        runs=one_of(draw, True, False, odds=4),
-        plugin_version="0.1.0",
-        newest_plugin_version="0.1.0",
-    )
+thoroughly = settings(calmly, max_examples=400)  # where what is looked for is rare among pools
 
 
 def is_sound(one: Engine, observed: Observed) -> bool:
@@ -155,8 +33,20 @@ def is_sound(one: Engine, observed: Observed) -> bool:
     return said.version == "0.5.23" and checksum and said.auto_truncates is False
 
 
-def outcomes(one: Engine, observed: Observed) -> set[Outcome]:
-    return {verdict.outcome for verdict in observed.known.verdicts.get(nonces(one), ())}
+def outcomes(one: Engine, observed: Observed, cap: int | None) -> set[Outcome]:
+    """What checks said about a boot under this cap; that one failed, it said under any."""
+    proof = observed.known.proofs.get(nonces(one))
+    said = {verdict.outcome for verdict in proof.verdicts} if proof is not None else set()
+    return said if proof is not None and proof.cap == cap else said & {Outcome.FAILED}
+
+
+def takes_more(one: Engine, cap: int) -> bool:
+    """Whether an open engine takes more than the cap, or may."""
+    return one.boot is not None and one.boot.door is DoorState.OPEN and (one.boot.cap > cap or not one.boot.applied)
+
+
+def is_heard_by_the_kubelet_alone(one: Engine) -> bool:
+    return one.boot is None and one.unheard and one.pod.started and one.pod.ready
 
 
 @calmly
@@ -169,25 +59,86 @@ def test_nobody_is_let_in_who_was_not_proven_under_a_cap_that_fits(observed: Obs
         if one.is_open and observed.serving:  # it is told another cap or other peers, and stays open
             continue
         assert is_sound(one, observed)
-        assert one.is_open or outcomes(one, observed) == {Outcome.PASSED}
+        assert one.is_open or outcomes(one, observed, decision.step.cap) == {Outcome.PASSED}
         assert one.boot is not None
         for rank in one.boot.ranks:
             assert decision.step.cap <= rank.pool_tokens
             assert decision.step.cap <= rank.boot_input_limit + 6
 
 
-@calmly
+@thoroughly
 @given(observations())
 def test_the_router_sends_nothing_to_a_boot_that_is_not_proven_or_not_open(observed: Observed) -> None:
     decision = decide(observed)
     for one in decision.listed:
+        if observed.serving and is_heard_by_the_kubelet_alone(one):
+            continue
         assert one.boot is not None
-        assert Outcome.FAILED not in outcomes(one, observed)
+        assert Outcome.FAILED not in outcomes(one, observed, decision.cap)
         if observed.serving:
             assert one.boot.door is DoorState.OPEN
         else:
             assert is_sound(one, observed)
-            assert one.is_open or outcomes(one, observed) == {Outcome.PASSED}
+            assert one.is_open or outcomes(one, observed, decision.cap) == {Outcome.PASSED}
+
+
+@thoroughly
+@given(observations())
+def test_an_open_engine_that_refused_a_lower_cap_is_not_listed_and_nobody_comes_in_beside_it(
+    observed: Observed,
+) -> None:
+    decision = decide(observed)
+    if decision.cap is None:
+        return
+    for one in decision.listed:
+        if takes_more(one, decision.cap):
+            assert observed.serving
+            assert nonces(one) not in observed.known.refusals
+    above = [one for one in observed.engines if takes_more(one, decision.cap)]
+    if any(Outcome.FAILED not in outcomes(one, observed, decision.cap) for one in above):
+        assert decision.step is None or isinstance(decision.step, Admit)
+        assert all(one.is_open for one in told(decision.step))
+
+
+@calmly
+@given(observations())
+def test_a_serving_pool_loses_only_those_of_which_something_bad_is_known(observed: Observed) -> None:
+    """What cannot be asked, a gate that was raised and a status that says otherwise cut nobody off."""
+    decision = decide(observed)
+    if not observed.serving or any(verdict.outcome is Outcome.FAILED for verdict in observed.known.fronts):
+        return
+    assert decision.serves
+    assert decision.runs
+    for one in observed.engines:
+        if is_heard_by_the_kubelet_alone(one):
+            assert one in decision.listed
+        if one.is_open and one not in decision.listed:
+            failed = Outcome.FAILED in outcomes(one, observed, decision.cap)
+            assert failed or (decision.cap is not None and takes_more(one, decision.cap))
+
+
+@calmly
+@given(observations())
+def test_behind_a_front_that_failed_nobody_is_served(observed: Observed) -> None:
+    decision = decide(observed)
+    if not any(verdict.outcome is Outcome.FAILED for verdict in observed.known.fronts):
+        return
+    if observed.serving:
+        assert (decision.serves, decision.listed, decision.step) == (False, (), None)
+        assert decision.findings[4].status is ConditionStatus.FALSE
+    elif decision.cap == observed.applied_tokens:
+        assert (decision.serves, decision.listed) == (False, ())
+
+
+@thoroughly
+@given(observations())
+def test_nobody_new_comes_in_with_another_image_than_those_that_serve(observed: Observed) -> None:
+    decision = decide(observed)
+    fresh = [one for one in told(decision.step) if not one.is_open and one.pod.image_id]
+    first = next((one.pod.image_id for one in observed.engines if one.is_let_in and one.pod.image_id), None)
+    assert len({one.pod.image_id for one in fresh}) <= 1
+    if first is not None:
+        assert {one.pod.image_id for one in fresh} <= {first}
 
 
 @calmly
@@ -198,11 +149,12 @@ def test_nothing_is_listed_or_opened_before_all_that_was_asked_for_is_proven(obs
         return
     if decision.listed or decision.serves or isinstance(decision.step, Admit | ProveFronts):
         assert all(finding.status is ConditionStatus.TRUE for finding in decision.findings[:4])
+    if isinstance(decision.step, Admit) and all(one.is_open for one in decision.step.engines):
+        return  # they were let in before, and are told a cap that is not above theirs
+    if decision.listed or decision.serves or isinstance(decision.step, Admit | ProveFronts):
         for role in observed.roles:
             assert sum(one.pod.role == role.name for one in decision.listed) >= role.replicas
         assert decision.listed == observed.engines
-    if isinstance(decision.step, Admit) and all(one.is_open for one in decision.step.engines):
-        return  # they were let in before, and are told a cap that is not above theirs
     if decision.serves or isinstance(decision.step, Admit):
         assert observed.known.fronts
         assert {verdict.outcome for verdict in observed.known.fronts} == {Outcome.PASSED}
@@ -222,7 +174,8 @@ def test_the_cap_is_never_above_the_one_in_force_nor_above_what_was_asked_for(ob
         assert in_force is None or decision.cap <= in_force
     if decision.step is not None:
         assert decision.step.cap == decision.cap
-    if decision.step is not None and observed.serving and observed.status.context_length is not None:
+    told_users = observed.serving and observed.status.current_revision == REVISION
+    if decision.step is not None and told_users and observed.status.context_length is not None:
         on_offer = observed.status.context_length.advertised_tokens
         assert not on_offer or decision.step.cap <= on_offer
 
@@ -230,13 +183,14 @@ def test_the_cap_is_never_above_the_one_in_force_nor_above_what_was_asked_for(ob
 @calmly
 @given(observations())
 def test_a_boot_that_failed_or_was_not_judged_is_neither_let_in_nor_tried_again(observed: Observed) -> None:
-    for one in told(decide(observed).step):
-        seen = outcomes(one, observed)
+    decision = decide(observed)
+    for one in told(decision.step):
+        seen = outcomes(one, observed, decision.cap)
         assert Outcome.FAILED not in seen
         assert one.is_open or Outcome.NOT_JUDGED not in seen
 
 
-@calmly
+@thoroughly
 @given(observations())
 def test_a_door_that_is_shut_for_good_or_silent_is_told_nothing(observed: Observed) -> None:
     for one in told(decide(observed).step):
@@ -265,7 +219,7 @@ def test_pairs_are_one_of_each_type_and_every_unproven_one_stands_in_one(observe
         assert is_sound(first, observed)
         assert is_sound(second, observed)
     fit = eligible(observed, decision.capacity)
-    new = {one.name for one in fit if not one.is_open and not outcomes(one, observed)}
+    new = {one.name for one in fit if not one.is_open and not outcomes(one, observed, decision.cap)}
     assert new <= {one.name for one in told(step)}
     assert len(step.pairs) <= len(observed.engines)
     assert len(set(step.pairs)) == len(step.pairs)
@@ -294,6 +248,8 @@ def test_when_nothing_goes_on_and_nobody_serves_a_condition_says_why(observed: O
     if ready.holds:
         assert decision.serves
         assert observed.serving or decision.step is None
+    if found["TrafficAdmitted"].holds:
+        assert {one.type for one in decision.listed} == {RoleType.PREFILL, RoleType.DECODE}
     assert found["Reconciling"].holds is not ready.holds
     assert found["Stalled"].holds is (found["Stalled"].reason in NEEDS_A_PERSON)
     for finding in found.values():
@@ -315,8 +271,10 @@ def test_steps_that_work_come_to_an_end_and_each_changes_something(observed: Obs
         assert step not in seen
         seen.append(step)
         observed = done(observed, step)
-        if written and decide(observed).serves:
-            observed = replace(observed, status=PoolStatus(current_revision=REVISION))
+        if written:
+            serves = decide(observed).serves
+            status = PoolStatus(current_revision=REVISION if serves else None)
+            observed = replace(observed, serving=serves, status=status)
     else:
         raise AssertionError(f"no end after {seen}")
 

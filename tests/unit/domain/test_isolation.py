@@ -11,10 +11,11 @@ from kvfence.api.v1alpha1.reasons import Reason
 from kvfence.domain.eligible import eligible, pairs_to_prove
 from kvfence.domain.engines import DoorState, Engine
 from kvfence.domain.isolation import isolation_verified
-from kvfence.domain.observed import Known, Observed
+from kvfence.domain.observed import Known, Observed, Proof
 from kvfence.domain.pools import capacity
 from kvfence.domain.verdicts import Check, Outcome, Verdict
 from tests.unit.domain.pools_of_engines import (
+    CAP,
     FAILED,
     FRONT_FAILED,
     FRONT_PASSED,
@@ -36,7 +37,7 @@ TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionSta
 
 
 def pairs(observed: Observed) -> list[tuple[str, str]]:
-    found = pairs_to_prove(observed, eligible(observed, capacity(observed)))
+    found = pairs_to_prove(observed, eligible(observed, capacity(observed)), CAP)
     return [(one.name, other.name) for one, other in found]
 
 
@@ -72,6 +73,19 @@ PAIRS: dict[str, tuple[Observed, list[tuple[str, str]]]] = {
         proven(pool(), prefill(0), verdicts=()),
         [("prefill-0", "decode-0"), ("prefill-1", "decode-0")],
     ),
+    "one that passed under another cap is proven again": (
+        proven(proven(pool()), prefill(0), cap=CAP + 1),
+        [("prefill-0", "decode-0")],
+    ),
+    "one that passed under a lower cap is too": (proven(proven(pool()), decode(0), cap=8), [("prefill-0", "decode-0")]),
+    "one that was not judged under another cap is tried under this one": (
+        proven(proven(pool()), prefill(0), verdicts=NOT_JUDGED, cap=CAP + 1),
+        [("prefill-0", "decode-0")],
+    ),
+    "one that failed under another cap has failed": (
+        proven(pool(), prefill(0), verdicts=FAILED, cap=CAP + 1),
+        [("prefill-1", "decode-0")],
+    ),
 }
 
 
@@ -84,7 +98,7 @@ def test_each_new_boot_is_proven_once_with_a_sound_partner(what: str) -> None:
 def said(
     observed: Observed, engines: tuple[Engine, ...] | None = None, fronts: tuple[Verdict, ...] = ()
 ) -> tuple[ConditionStatus, Reason, str]:
-    finding = isolation_verified(observed, observed.engines if engines is None else engines, fronts)
+    finding = isolation_verified(observed, observed.engines if engines is None else engines, fronts, CAP)
     return finding.status, finding.reason, finding.message
 
 
@@ -122,9 +136,23 @@ def test_how_far_the_proofs_are_is_counted() -> None:
     )
 
 
+def test_what_passed_under_another_cap_is_no_proof_and_what_failed_stays_failed() -> None:
+    other = CAP + 1
+    assert said(proven(pool(), cap=other), fronts=FRONT_PASSED)[:2] == (UNKNOWN, Reason.PROVING)
+    assert isolation_verified(proven(pool()), pool().engines, FRONT_PASSED, CAP).holds, "the control"
+    assert not isolation_verified(proven(pool()), pool().engines, FRONT_PASSED, other).holds
+    assert not isolation_verified(proven(pool()), pool().engines, FRONT_PASSED, None).holds
+    assert said(proven(pool(), prefill(0), verdicts=FAILED, cap=other))[:2] == (FALSE, Reason.CHECK_FAILED)
+
+
+def test_a_front_that_failed_while_it_serves_is_said() -> None:
+    assert said(serving(), fronts=FRONT_PASSED)[0] is TRUE
+    assert said(serving(), fronts=FRONT_FAILED)[:2] == (FALSE, Reason.CHECK_FAILED)
+
+
 def test_no_engine_is_no_proof() -> None:
-    assert not isolation_verified(replace(pool(), engines=()), (), FRONT_PASSED).holds
-    assert not isolation_verified(replace(serving(), engines=()), (), FRONT_PASSED).holds
+    assert not isolation_verified(replace(pool(), engines=()), (), FRONT_PASSED, CAP).holds
+    assert not isolation_verified(replace(serving(), engines=()), (), FRONT_PASSED, CAP).holds
 
 
 def test_while_it_serves_new_boots_are_counted_beside() -> None:
@@ -136,17 +164,17 @@ def test_while_it_serves_new_boots_are_counted_beside() -> None:
 
 def test_old_words_about_an_open_boot_and_about_one_that_is_no_more_do_not_count() -> None:
     assert said(proven(serving(), verdicts=NOT_JUDGED))[0] is TRUE
-    gone = replace(serving(), known=Known(verdicts={("gone",): FAILED}))
+    gone = replace(serving(), known=Known(proofs={("gone",): Proof(CAP, FAILED)}))
     assert said(gone)[0] is TRUE
 
 
 def test_a_message_does_not_grow_with_the_pool() -> None:
     engines = tuple(prefill(number) for number in range(100))
     told = {
-        nonces(one): (Verdict(Check.OVERLONG_PROMPT, Outcome.FAILED, one.name, f"{one.name}: it was answered."),)
+        nonces(one): Proof(CAP, (Verdict(Check.OVERLONG_PROMPT, Outcome.FAILED, one.name, f"{one.name}: answered."),))
         for one in engines
     }
-    _, _, message = said(replace(pool(*engines), known=Known(verdicts=told)))
+    _, _, message = said(replace(pool(*engines), known=Known(proofs=told)))
     assert message.endswith("And 97 more.")
     assert len(message) < 300
 

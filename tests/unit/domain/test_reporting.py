@@ -18,6 +18,7 @@ from kvfence.domain.reporting import MESSAGE_LIMIT, pool_status
 from tests.unit.domain.pools_of_engines import (
     CAP,
     FAILED,
+    FRONT_FAILED,
     REVISION,
     decode,
     done,
@@ -132,18 +133,31 @@ def test_what_is_on_offer_stays_while_nothing_new_can_be_offered(what: str) -> N
     assert after.current_revision == REVISION
 
 
-def test_a_revision_that_comes_up_advertises_nothing_and_the_one_before_it_is_named_until_its_engines_are_gone() -> (
-    None
-):
+def test_the_revision_that_serves_is_named_and_one_that_comes_up_advertises_nothing() -> None:
     coming = replace(pool(), status=PoolStatus(current_revision="before"), revision=REVISION)
     waiting = status(replace(coming, engines=(), leaving=3, runs=False))
-    assert (waiting.current_revision, waiting.update_revision) == ("before", REVISION)
+    assert (waiting.current_revision, waiting.update_revision) == (None, REVISION), "nobody is served by it any more"
     after = status(coming)
     assert (after.current_revision, after.update_revision) == (None, REVISION)
     assert after.context_length is not None
     assert after.context_length.advertised_tokens == 0
     failing = status(replace(coming, engines=()))
     assert failing.context_length is None
+
+
+@pytest.mark.parametrize("known", [PoolStatus(), PoolStatus(current_revision="another")])
+def test_what_serves_is_written_anew_into_a_status_that_lost_it(known: PoolStatus) -> None:
+    after = status(replace(serving(), status=known))
+    assert after.current_revision == REVISION
+    assert after.context_length is not None
+    assert after.context_length.advertised_tokens == CAP
+
+
+def test_nothing_serves_and_nothing_is_advertised_once_users_were_cut_off() -> None:
+    after = status(with_fronts(serving(), FRONT_FAILED))
+    assert after.current_revision is None
+    assert after.context_length is not None
+    assert after.context_length.advertised_tokens == 0
 
 
 def test_the_engines_of_a_role_are_counted_and_not_listed() -> None:

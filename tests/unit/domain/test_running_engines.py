@@ -8,11 +8,23 @@ import pytest
 
 from kvfence.api.v1alpha1.conditions import ConditionStatus
 from kvfence.api.v1alpha1.reasons import Reason
-from kvfence.domain.engine_allowed import engine_allowed
+from kvfence.domain.decisions import Admit, decide
+from kvfence.domain.engine_allowed import engine_allowed, version_of
 from kvfence.domain.engines import Engine
 from kvfence.domain.integrity import integrity_enforced, integrity_of
 from kvfence.domain.observed import Observed
-from tests.unit.domain.pools_of_engines import decode, pool, prefill, spec, starting
+from tests.unit.domain.pools_of_engines import (
+    CAP,
+    decode,
+    exchanged,
+    pool,
+    prefill,
+    proven,
+    restarted,
+    serving,
+    spec,
+    starting,
+)
 
 TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
 IMAGE = "registry.example/sglang:v0.5.23"
@@ -66,10 +78,47 @@ def test_what_is_declared_refuses_even_when_good_engines_run() -> None:
     assert engine_allowed(old).reason is Reason.VERSION_TOO_OLD
 
 
+def of_image(one: Engine, image: str) -> Engine:
+    return replace(one, pod=replace(one.pod, image_id=image))
+
+
+def kept_out(observed: Observed) -> list[str]:
+    return [e.name for e in observed.engines if version_of(e, observed).reason is Reason.IMAGES_DIFFER]
+
+
+MOVED = "registry.example/sglang@sha256:" + "b" * 64
+
+
+def test_an_engine_with_another_image_than_the_others_is_kept_out() -> None:
+    other = exchanged(proven(pool()), of_image(prefill(0), MOVED))
+    finding = engine_allowed(other)
+    assert (finding.status, finding.reason) == (FALSE, Reason.IMAGES_DIFFER)
+    assert finding.message.startswith("Pod prefill-0 runs another image than the pool's other engines")
+    assert (decide(other).listed, decide(other).step) == ((), None)
+    assert kept_out(exchanged(other, of_image(prefill(0), ""))) == [], "the kubelet has not said it yet"
+    assert kept_out(pool(*(of_image(one, MOVED) for one in pool().engines))) == []
+
+
+def test_the_image_of_those_that_serve_is_the_one_that_counts() -> None:
+    moved = of_image(restarted(decode()), MOVED)  # the first by its name
+    fresh = proven(exchanged(serving(), moved))
+    assert kept_out(fresh) == ["decode-0"]
+    assert decide(fresh).step is None or not isinstance(decide(fresh).step, Admit)
+    assert decide(proven(exchanged(serving(), restarted(decode())))).step == Admit((restarted(decode()),), CAP)
+    quiet = [replace(one, boot=None, facts=None, unheard=True) for one in serving().engines[1:]]
+    assert kept_out(exchanged(fresh, *quiet)) == ["decode-0"], "what is not heard serves still"
+
+
+def test_an_engine_that_has_not_started_says_nothing_of_the_others_image() -> None:
+    loading = exchanged(pool(), of_image(starting(decode()), MOVED))
+    assert kept_out(loading) == ["decode-0"]
+    assert engine_allowed(loading).holds
+
+
 @pytest.mark.parametrize(
     ("observed", "status", "reason", "word"),
     [
-        (pool(), TRUE, Reason.CHECKSUM_ENFORCED, "All 3 running engines report it as on."),
+        (pool(), TRUE, Reason.CHECKSUM_ENFORCED, "All running engines report it as on: 3 of 3."),
         (replace(pool(), engines=()), UNKNOWN, Reason.CHECKSUM_NOT_KNOWN, "No engine has said yet"),
         (pool(starting(decode())), UNKNOWN, Reason.CHECKSUM_NOT_KNOWN, "No engine has said yet"),
         (pool(decode(), says(prefill(), kv_checksum=False)), FALSE, Reason.CHECKSUM_OFF, "Pod prefill-0"),

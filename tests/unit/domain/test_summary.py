@@ -9,7 +9,7 @@ import pytest
 from kvfence.api.v1alpha1.conditions import ConditionStatus, ConditionType
 from kvfence.api.v1alpha1.reasons import Reason
 from kvfence.domain.decisions import decide
-from kvfence.domain.engines import DoorState
+from kvfence.domain.engines import DoorState, Engine
 from kvfence.domain.findings import Finding
 from kvfence.domain.observed import Observed
 from kvfence.domain.pods import Trouble
@@ -20,6 +20,7 @@ from tests.unit.domain.pools_of_engines import (
     FRONT_FAILED,
     FRONT_NOT_JUDGED,
     NOT_JUDGED,
+    decode,
     exchanged,
     nonces,
     pool,
@@ -50,10 +51,12 @@ def canary(observed: Observed) -> Observed:
     return exchanged(observed, *(with_door(one, DoorState.CANARY) for one in observed.engines))
 
 
-REFUSED = replace(
-    canary(with_fronts(proven(pool()))),
-    known=replace(with_fronts(proven(pool())).known, refusals={nonces(prefill(0)): "the keys are not there yet"}),
-)
+def refusing(observed: Observed, one: Engine) -> Observed:
+    known = replace(observed.known, refusals={nonces(one): "the keys are not there yet"})
+    return replace(observed, known=known)
+
+
+REFUSED = refusing(canary(with_fronts(proven(pool()))), prefill(0))
 STUCK: dict[str, tuple[Observed, Reason | None, bool]] = {
     "loading its models": (pool(*(starting(one) for one in pool().engines)), Reason.ENGINES_STARTING, False),
     "loading, with a version that is not declared": (
@@ -99,6 +102,22 @@ STUCK: dict[str, tuple[Observed, Reason | None, bool]] = {
         Reason.VERSION_TOO_OLD,
         True,
     ),
+    "an object that the API server does not take": (
+        replace(serving(), refused=("Deployment chat-prefill-x: it is too long",)),
+        Reason.OBJECT_REFUSED,
+        True,
+    ),
+    "a name that is taken comes first": (
+        replace(serving(), taken=("Service chat",), refused=("Deployment x: it is too long",)),
+        Reason.NAME_TAKEN,
+        True,
+    ),
+    "another image under the same name": (
+        exchanged(pool(), replace(prefill(0), pod=replace(prefill(0).pod, image_id="another"))),
+        Reason.IMAGES_DIFFER,
+        True,
+    ),
+    "a front that failed while it served": (with_fronts(serving(), FRONT_FAILED), Reason.CHECK_FAILED, True),
     "a name that is taken": (replace(serving(), taken=("Service chat",)), Reason.NAME_TAKEN, True),
     "a new boot beside those that serve": (exchanged(serving(), restarted(prefill(0))), None, False),
 }
@@ -141,6 +160,15 @@ def test_who_is_in_the_way_of_a_name_is_said_shortly() -> None:
     assert len(message) < 300
 
 
+def test_what_the_api_server_refused_is_said_shortly() -> None:
+    refused = replace(pool(), refused=tuple(f"Service x{number}: no" for number in range(100)))
+    message = conditions(refused)[ConditionType.STALLED].message
+    assert "of the pool: Service x0: no. And 99 more. Correct" in message
+    assert len(message) < 300
+    one = replace(pool(), refused=("Service x: no",))
+    assert "more" not in conditions(one)[ConditionType.STALLED].message
+
+
 def test_a_weakened_pool_says_so_even_while_it_serves() -> None:
     weak = replace(serving(), spec=spec(integrity={"kvChecksum": "Observe"}))
     assert secured(serving()).holds
@@ -157,6 +185,34 @@ def test_an_older_plugin_is_told_of_and_restarts_nothing() -> None:
     assert conditions(newer)[ConditionType.READY].holds
     assert decide(newer) == decide(serving())
     assert not plugin_outdated(replace(newer, runs=False)).holds
+
+
+PINNED = spec(engine={"sglang": {"image": IMAGE, "version": "0.5.23", "pluginVersion": "0.1.0"}})
+
+
+@pytest.mark.parametrize(
+    ("runs", "brings", "outdated"),
+    [
+        ("0.1.0", "0.2.0", True),
+        ("0.9.0", "0.10.0", True),
+        ("0.1.0rc1", "0.1.0", True),
+        ("0.2.0", "0.1.0", False),  # an older operator
+        ("0.10.0", "0.9.0", False),
+        ("0.1.0", "0.1.0", False),
+        ("nightly", "0.1.0", True),  # they cannot be compared
+        ("nightly", "nightly", False),
+    ],
+)
+def test_versions_of_the_plugin_are_compared(runs: str, brings: str, outdated: bool) -> None:
+    observed = replace(serving(), plugin_version=runs, newest_plugin_version=brings)
+    assert plugin_outdated(observed).holds is outdated
+
+
+def test_a_plugin_that_the_pool_asks_for_by_its_version_is_not_called_outdated() -> None:
+    newer = replace(serving(), newest_plugin_version="0.2.0")
+    assert plugin_outdated(newer).holds, "the control"
+    assert not plugin_outdated(replace(newer, spec=PINNED)).holds
+    assert plugin_outdated(replace(newer, spec=PINNED, plugin_version="0.0.9")).holds, "what runs is not what it asks"
 
 
 def test_a_pool_that_cannot_be_read_is_not_called_ready_and_needs_a_person() -> None:
@@ -196,8 +252,8 @@ NO_IMAGE = Trouble(Reason.IMAGE_NOT_PULLED, "Pod router-0 cannot get its image."
         ),
         (
             replace(canary(proven(pool())), routers=(router(ready=False),)),
-            Reason.ROUTER_NOT_READY,
-            "The engines are proven; the router has not taken them up yet.",
+            Reason.ADMITTING,
+            "The engines are proven. The router takes them up next.",
         ),
         (canary(proven(pool())), Reason.ADMITTING, "All is proven but the front; nobody is let in yet."),
         (
@@ -209,6 +265,26 @@ NO_IMAGE = Trouble(Reason.IMAGE_NOT_PULLED, "Pod router-0 cannot get its image."
             REFUSED,
             Reason.ADMISSION_REFUSED,
             "The door of pod prefill-0 did not take its admission: the keys are not there yet",
+        ),
+        (
+            refusing(exchanged(proven(serving(), restarted(prefill(0))), restarted(prefill(0))), restarted(prefill(0))),
+            Reason.ADMITTED,
+            (
+                "Users' requests are let in, to 1 prefill and 1 decode engines. The door of pod prefill-0 did not take "
+                "its admission: the keys are not there yet"
+            ),
+        ),
+        (
+            refusing(exchanged(serving(), restarted(serving().engines[0])), restarted(decode())),
+            Reason.NOT_ADMITTED,
+            "No engine of type Decode is open",
+        ),
+        (
+            refusing(
+                replace(serving(), spec=spec(contextLength={"requestedTokens": 900})), serving().engines[0]
+            ),  # takes more than that
+            Reason.NOT_ADMITTED,
+            "No engine of type Decode is open",
         ),
     ],
 )

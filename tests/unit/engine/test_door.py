@@ -63,6 +63,7 @@ STATUS = DoorStatus(
         RankStatus(1, "n-rank-1", 1024, 16, 1018, 994, 2),
     ),
     fault=None,
+    server_epoch=2,
 )
 
 
@@ -117,7 +118,10 @@ BROKEN: dict[str, list[Any]] = {
     "peers": [None, "10.0.0.1:8998", [1], ["a\x00"]],
     "started": [None, 1, "yes"],
     "nonces": [None, "n", [None], ["only-one"]],
-    "server": ["0.5.23", {}, {"sglang": 5}, []],
+    "server": [
+        *("0.5.23", {}, {"sglang": 5}, []),
+        *({"sglang": "0.5.23"} | epoch for epoch in ({}, {"epoch": None}, {"epoch": "2"}, {"epoch": -1})),
+    ],
     "ranks": [None, {}, [1], [RANK, RANK], [RANK] * 300, *[[RANK | {name: None}] for name in RANK if name != "pid"]],
     "fault": [1, {}, ["x"]],
 }
@@ -158,6 +162,37 @@ ANYTHING = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
 def test_whatever_stands_in_the_fields_it_is_a_status_or_a_value_error(changes: dict[str, Any]) -> None:
     with suppress(ValueError):
         assert isinstance(parse_status(raw(**changes)), DoorStatus)
+
+
+# --- whether a cap was taken ---
+
+
+SERVER = SAID["server"]
+TAKEN: dict[str, tuple[dict[str, Any], bool]] = {
+    "all took it": ({}, True),
+    "nobody did yet": ({"epoch": 3}, False),
+    "the server has not": ({"server": SERVER | {"epoch": 1}}, False),
+    "the server does not say what it is": ({"server": None}, False),
+    "one rank has not": ({"ranks": [RANK, RANK | {"index": 1, "epoch": 1}]}, False),
+    "one rank took one of later": ({"ranks": [RANK, RANK | {"index": 1, "epoch": 3}]}, False),
+    "one rank takes prompts as long as the cap": ({"ranks": [RANK, RANK | {"index": 1, "input_limit": 1000}]}, False),
+    "one rank takes prompts up to the cap": ({"ranks": [RANK, RANK | {"index": 1, "input_limit": 999}]}, True),
+    "it was never told one": (
+        {
+            "epoch": 0,
+            "cap": 0,
+            "server": SERVER | {"epoch": 0},
+            "ranks": [RANK | {"index": n, "epoch": 0} for n in (0, 1)],
+        },
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "applied"), TAKEN.values(), ids=TAKEN)
+def test_a_cap_counts_when_every_process_of_the_engine_took_it(changes: dict[str, Any], *, applied: bool) -> None:
+    """A door tells what it was granted before its processes have taken it."""
+    assert parse_status(raw(**changes)).applied is applied
 
 
 # --- asking ---
@@ -238,7 +273,7 @@ def test_a_launcher_that_is_silent_is_left_in_time(monkeypatch: pytest.MonkeyPat
         return web.json_response(SAID)
 
     answer = asked(hang, lambda client, host: client.status(host))
-    assert "no complete answer came within 0." in answer.why
+    assert "no complete answer came in time" in answer.why
 
 
 def test_an_admission_may_take_longer_than_the_ranks_have() -> None:

@@ -33,6 +33,7 @@ class FakeClient:
 
     async def ask(self, pair: Pair, question: Question, room: int) -> PairAnswer:
         await asyncio.sleep(0)  # the other decode server's turn
+        assert isinstance(question.prompt, str)
         said = SAID.findall(question.prompt)
         text = said[0] if said else self.last.get(pair.decode_url, "")
         if len(said) > 1:  # planted, not just to be copied

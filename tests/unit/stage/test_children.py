@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,3 +59,13 @@ def test_python_does_not_complain_of_a_child_that_its_starter_forgot(log: Path) 
     (kept,) = (child for child in children._started if child.pid == pid)
     kept.kill()
     kept.wait()
+
+
+def test_python_does_not_complain_at_its_end_of_children_that_live_on(log: Path) -> None:
+    start = f"children.start(['sleep', '60'], pathlib.Path({str(log)!r}))"
+    program = f"import pathlib\nfrom e2e.cluster import children\nprint({start}.pid)"
+    ended = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=True, timeout=30
+    )
+    os.kill(int(ended.stdout), signal.SIGKILL)
+    assert ended.stderr == ""

@@ -85,7 +85,7 @@ def test_decode_that_answers_what_prefill_refused_fails() -> None:
     ("broken", "words"),
     [
         (refusal(503), "prefill answered 503"),
-        (Answer(None, "", None, 60.0, Fault.TIMED_OUT), "prefill had not answered after 60.0 s"),
+        (Answer(None, "", None, 60.0, Fault.TIMED_OUT), "prefill had not answered in time"),
         (Answer(None, "", None, 0.1, Fault.UNREACHABLE), "prefill could not be reached"),
         (Answer(200, "", None, 0.1, Fault.MALFORMED), "prefill gave an answer that is no completion"),
         (Answer(200, "", None, 0.1, Fault.TOO_LARGE), "prefill gave an answer that is too large"),

@@ -14,7 +14,7 @@ class ConditionType(StrEnum):
     READY = "Ready"
     """Users' requests are served by the current revision: all of the conditions below say so."""
     ENGINE_ALLOWED = "EngineAllowed"
-    """The engine's version and flags are allowed, as declared and as the running servers report them."""
+    """The engine's release is allowed, as declared and as the running servers report it, and all run one image."""
     ROLES_READY = "RolesReady"
     """The engines of every role have started and answer for the model."""
     CONTEXT_FITS = "ContextFits"

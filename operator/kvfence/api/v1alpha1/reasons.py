@@ -21,6 +21,8 @@ class Reason(StrEnum):
     """A development version, a release candidate or a local build: nobody can say which fixes are in it."""
     VERSION_TOO_OLD = "VersionTooOld"
     """Below the floor of the cluster, or below the pool's own minimum."""
+    IMAGES_DIFFER = "ImagesDiffer"
+    """Engines of one revision run different images under one name."""
     CHECKSUM_NOT_RELIABLE = "ChecksumNotReliable"
     """The version has a KV checksum whose verdict cannot be enforced."""
     VERSION_NOT_AS_DECLARED = "VersionNotAsDeclared"
@@ -107,6 +109,8 @@ class Reason(StrEnum):
     """There is something left to do, and it goes on by itself."""
     NAME_TAKEN = "NameTaken"
     """An object that is not the pool's has the name that one of the pool's needs."""
+    OBJECT_REFUSED = "ObjectRefused"
+    """The API server does not take an object of the pool, for what the pool says or for a rule of the cluster."""
     POOL_UNREADABLE = "PoolUnreadable"
     """The pool's spec is not one that this operator can read."""
 

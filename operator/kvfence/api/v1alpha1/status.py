@@ -33,7 +33,7 @@ class ContextStatus(_Reported):
     kv_pool_tokens: Size | None = None
     """The size of that KV pool as the engine measured it."""
     measurement_time: Time | None = None
-    """When the last KV pool was measured."""
+    """When this was worked out from measurements that differ from those before."""
 
 
 class RoleStatus(_Reported):
