@@ -61,7 +61,14 @@ def isolation_verified(
 def _verdicts(
     observed: Observed, engines: tuple[Engine, ...], fronts: tuple[Verdict, ...], cap: int | None
 ) -> list[Verdict]:
-    boots = [e.boot.nonces for e in engines if e.boot is not None and not is_proven(e, observed, cap)]
+    may_come = {engine.name for engine in engines}
+    boots = [
+        engine.boot.nonces
+        for engine in observed.engines  # a boot that failed has its door shut, and is not among those that may come in
+        if engine.boot is not None
+        and (engine.name in may_come or observed.known.is_condemned(engine.boot.nonces))
+        and not is_proven(engine, observed, cap)
+    ]
     of_engines = [verdict for nonces in boots for verdict in observed.known.said(nonces)]
     return [*of_engines, *fronts]
 

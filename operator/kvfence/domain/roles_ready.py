@@ -64,7 +64,8 @@ def _not_ready(observed: Observed, counts: str) -> Finding:
         return _finding(
             ConditionStatus.FALSE,
             Reason.DOOR_TAINTED,
-            f"{counts} {words} See its log for what was caught; deleting the pod starts another one.",
+            f"{counts} {words} Condition IsolationVerified or its log says what was seen; deleting the pod starts "
+            "another one.",
         )
     troubles = [engine.pod.trouble for engine in waited_for if engine.pod.trouble is not None]
     if troubles:

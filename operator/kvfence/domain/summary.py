@@ -39,7 +39,9 @@ def all_conditions(observed: Observed, decision: Decision) -> tuple[Finding, ...
     admitted = traffic_admitted(observed, decision)
     gates = (*decision.findings, admitted)
     waiting = [*decision.in_the_way, *(() if admitted.holds else (admitted,))]
-    stuck = next((finding for finding in waiting if finding.reason in NEEDS_A_PERSON), None)
+    stopped = [finding for finding in waiting if finding.reason in NEEDS_A_PERSON]
+    # A failed check shuts doors, and says more than that they are shut.
+    stuck = min(stopped, key=lambda finding: finding.reason is not Reason.CHECK_FAILED, default=None)
     if observed.refused:
         stuck = _object_refused(observed)
     if observed.taken:

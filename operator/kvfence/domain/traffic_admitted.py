@@ -21,19 +21,19 @@ def traffic_admitted(observed: Observed, decision: Decision) -> Finding:
         return _finding(ConditionStatus.FALSE, Reason.ADMISSION_REFUSED, refusal)
     if not decision.serves:
         return _not_yet(observed, decision)
+    more = f" {refusal}" if refusal else ""
     opened = {kind: _opened(decision, kind) for kind in (RoleType.PREFILL, RoleType.DECODE)}
     if closed := [kind for kind, count in opened.items() if not count]:
         return _finding(
             ConditionStatus.FALSE,
             Reason.NOT_ADMITTED,
             f"No engine of type {' or '.join(closed)} is open, so that no request can be answered. Conditions "
-            "RolesReady and IsolationVerified say what they wait for.",
+            f"RolesReady and IsolationVerified say what they wait for.{more}",
         )
     if not any(router.ready for router in observed.routers):
         words = _router_words(observed) or "No router is ready yet: it needs an engine of each type that it can reach."
         return _finding(ConditionStatus.FALSE, Reason.ROUTER_NOT_READY, words)
     counts = f"{opened[RoleType.PREFILL]} prefill and {opened[RoleType.DECODE]} decode engines"
-    more = f" {refusal}" if refusal else ""
     return _finding(ConditionStatus.TRUE, Reason.ADMITTED, f"Users' requests are let in, to {counts}.{more}")
 
 

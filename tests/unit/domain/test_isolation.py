@@ -188,3 +188,11 @@ def test_a_door_that_is_shut_for_good_is_nobodys_partner(door: DoorState) -> Non
 
 def test_one_that_has_not_started_is_nobodys_partner() -> None:
     assert pairs(exchanged(serving(), NEW, starting(decode(0)))) == []
+
+
+def test_the_words_of_a_check_that_failed_stay_when_its_doors_are_shut_for_good() -> None:
+    failed = proven(pool(), verdicts=FAILED)
+    shut = exchanged(failed, *(with_door(one, DoorState.TAINTED) for one in failed.engines))
+    finding = isolation_verified(shut, (), (), 1003)
+    assert (finding.status, finding.reason) == (ConditionStatus.FALSE, Reason.CHECK_FAILED)
+    assert FAILED[0].message in finding.message or FAILED[-1].message in finding.message

@@ -99,7 +99,7 @@ STATES: dict[str, tuple[Observed, ConditionStatus, Reason, str]] = {
         Reason.DOOR_TAINTED,
         (
             "Started: 0 of 1 of role decode, 1 of 2 of role prefill. A defence of pod prefill-1 tripped, and its door "
-            "is shut. See its log for what was caught; deleting the pod starts another one."
+            "is shut. Condition IsolationVerified or its log says what was seen; deleting the pod starts another one."
         ),
     ),
     "no pod is there yet": (
