@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from e2e.cluster.kubectl import Kubectl
+from e2e.cluster.waiting import wait_for
 from e2e.demo import watch
 from e2e.demo.view import View
 from e2e.demo.watch import Watch
@@ -83,8 +84,8 @@ def test_a_watch_that_never_works_is_given_up_in_kubectls_words(fake: Fake, monk
 def test_no_watch_is_left_when_it_is_over(fake: Fake) -> None:
     with Watch(fake([event("ADDED", pool())], []), "demo", "first-pool") as watching:
         until(watching, lambda one: True)
+        wait_for("both watches run", lambda: len(watching._running) == 2, 10.0)
         processes = list(watching._running.values())
-    assert len(processes) == 2
     for one in processes:
         assert one.poll() is not None
         assert not os.path.exists(f"/proc/{one.pid}")  # noqa: PTH110
