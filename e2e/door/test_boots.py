@@ -30,9 +30,16 @@ def engine(injection: Injection, tmp_path_factory: pytest.TempPathFactory) -> It
 
 def again(engine: Engine) -> None:
     """Start the same command where the last run ended, as a kubelet restarts a container in place."""
-    if engine.process.poll() is not None:
+    if engine.process.poll() is not None or not answers_its_launcher(engine):
         engine.start()
         engine.wait_until_started()
+
+
+def answers_its_launcher(engine: Engine) -> bool:
+    try:
+        return bool(engine.status())
+    except OSError:
+        return False
 
 
 def let_the_keeper_look() -> None:
