@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from e2e import progress
 from e2e.engines import processes
 from e2e.engines.servers import SERVED_NAME, Ports, Server, launch
+from e2e.said import Said
 from kvfence_engine.admission import PREFIX, Admission, encode
 from kvfence_engine.state import Door
 
@@ -35,20 +36,6 @@ ENGINE_FOLDER = Path(__file__).resolve().parents[2] / "engine_image"
 
 class EngineError(RuntimeError):
     """An engine ended or did not start in time; the message ends with the last lines of its log."""
-
-
-@dataclass(frozen=True)
-class Said:
-    """An HTTP answer."""
-
-    status: int
-    text: str
-    seconds: float
-
-    @property
-    def json(self) -> Any:
-        """The body, read as JSON."""
-        return json.loads(self.text)
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from e2e.conftest import Measured
-from e2e.door.engines import HOST, Engine, Injection, Said, question, started
+from e2e.door.engines import HOST, Engine, Injection, question, started
 from e2e.engines.servers import SERVED_NAME, Role, Server
+from e2e.said import Said
 from kvfence.engine.pair import Client, Pair, PairAnswer, Question
 from kvfence_engine.requests import Route, route
 from kvfence_engine.state import Door

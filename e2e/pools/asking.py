@@ -15,28 +15,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from e2e.pools import inside
+from e2e.said import Said
+from kvfence.engine.pair import ROOMS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-ROOMS = 2**63
 CONNECT_SECONDS = 1.0
 """Whoever listens takes a connection at once. A Service with nobody behind it lets one from this machine wait."""
-
-
-@dataclass(frozen=True)
-class Said:
-    """What came back."""
-
-    status: int
-    text: str
-    seconds: float
-
-    @property
-    def json(self) -> Any:
-        """The body, read as JSON."""
-        return json.loads(self.text)
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,13 @@ import yaml
 from e2e.cluster.waiting import wait_for
 from e2e.errors import StageError
 from e2e.pools import inside
-from e2e.pools.asking import Place, Said, ask_pair
+from e2e.pools.asking import Place, ask_pair
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from e2e.cluster.stage import Stage
+    from e2e.said import Said
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "01-first-pool" / "pool.yaml"
 KIND = "inferencepools.kvfence.io"

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from e2e.cluster.waiting import wait_for
 from e2e.errors import StageError
-from e2e.pools.asking import ROOMS, Place, question
+from e2e.pools.asking import Place, question
 from e2e.pools.pool import BOOTSTRAP_PORT
+from kvfence.engine.pair import ROOMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from e2e.conftest import Measured
-from e2e.pools.asking import Place, Said, question
+from e2e.pools.asking import Place, question
 from e2e.pools.conftest import Brought
 from e2e.pools.installation import Installation
 from e2e.pools.pool import BOOTSTRAP_PORT, Pool
 from e2e.pools.prober import SERVICE
+from e2e.said import Said
 
 ASKED = 4096
 POOL = 1024

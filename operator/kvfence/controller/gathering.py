@@ -156,10 +156,8 @@ def facts_of(said: ServerFacts, engine: Engine, served_name: str) -> Facts | str
     return Facts(
         version=said.version,
         kv_checksum=said.kv_checksum,
-        mode=said.disaggregation_mode,
         reserved_decode_tokens=said.reserved_decode_tokens,
         auto_truncates=said.allow_auto_truncate,
-        served_models=said.served_models,
     )
 
 
@@ -211,9 +209,7 @@ def _thawed(stored: Object) -> Frozen:
 
 
 def _is_refused(spec: PoolSpec, floors: Floors) -> bool:
-    sglang = spec.engine.sglang
-    declared = Declared(sglang.version, sglang.minimum_version, spec.integrity.kv_checksum)
-    return declared_version(declared, floors).status is ConditionStatus.FALSE
+    return declared_version(Declared.of(spec), floors).status is ConditionStatus.FALSE
 
 
 def _freeze(pool: PoolObjects, revision: str, installation: Installation) -> Frozen:

@@ -66,11 +66,8 @@ class Facts:
 
     version: str | None = None
     kv_checksum: bool | None = None
-    mode: str | None = None
-    """`prefill` or `decode`."""
     reserved_decode_tokens: int | None = None
     auto_truncates: bool | None = None
-    served_models: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,8 +113,7 @@ class Observed:
     @property
     def declared(self) -> Declared:
         """What the spec says about the engine's version."""
-        sglang = self.spec.engine.sglang
-        return Declared(sglang.version, sglang.minimum_version, self.spec.integrity.kv_checksum)
+        return Declared.of(self.spec)
 
     @property
     def applied_tokens(self) -> int | None:

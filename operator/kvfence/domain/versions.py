@@ -8,6 +8,7 @@ both; only from 0.5.23 is the checksum's verdict the same on all ranks of an eng
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 from packaging.version import InvalidVersion, Version
 
@@ -15,6 +16,9 @@ from kvfence.api.v1alpha1.conditions import ConditionStatus, ConditionType
 from kvfence.api.v1alpha1.pool import IntegrityMode
 from kvfence.api.v1alpha1.reasons import Reason
 from kvfence.domain.findings import Finding
+
+if TYPE_CHECKING:
+    from kvfence.api.v1alpha1.pool import PoolSpec
 
 OLDEST = Version("0.5.21")
 """No setting of a pool or of a cluster goes below this."""
@@ -57,6 +61,12 @@ class Declared:
     minimum_version: str | None
     """`engine.sglang.minimumVersion`; `None` when the pool adds nothing to the cluster's floor."""
     kv_checksum: IntegrityMode
+
+    @classmethod
+    def of(cls, spec: PoolSpec) -> Self:
+        """Read it from the spec of an InferencePool."""
+        sglang = spec.engine.sglang
+        return cls(sglang.version, sglang.minimum_version, spec.integrity.kv_checksum)
 
 
 def declared_version(declared: Declared, floors: Floors = DEFAULT_FLOORS) -> Finding:

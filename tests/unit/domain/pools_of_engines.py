@@ -68,9 +68,9 @@ def engine(kind: RoleType, number: int = 0, *, tokens: int = 0, page: int = 1, s
     """An engine that has started and answers, its door closed."""
     role = kind.value.lower()
     size = tokens or {RoleType.PREFILL: PREFILL_TOKENS, RoleType.DECODE: DECODE_TOKENS}[kind]
-    facts = Facts("0.5.23", kv_checksum=True, mode=role, reserved_decode_tokens=512, auto_truncates=False)
+    facts = Facts("0.5.23", kv_checksum=True, reserved_decode_tokens=512, auto_truncates=False)
     made = boot(f"{role}-{number}", size, page=page, start=start)
-    return Engine(pod(role, number), kind, 8998, made, replace(facts, served_models=("tiny",)))
+    return Engine(pod(role, number), kind, 8998, made, facts)
 
 
 def prefill(number: int = 0, **given: Any) -> Engine:
