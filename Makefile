@@ -2,6 +2,8 @@
 # PYTHON names the interpreter that the environment is made with: make setup PYTHON=python3.13
 
 PYTHON ?= python3
+N ?= 100000
+SEED ?= 0
 PY := .venv/bin/python
 UV := $(PY) -m uv
 READY := .venv/.ready
@@ -9,7 +11,7 @@ LOCK = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-ha
 	--custom-compile-command "make lock"
 CRD := crds/kvfence.io_inferencepools.yaml
 API_TESTS := e2e/api e2e/kube e2e/chart
-STAGE_TESTS := e2e/lifecycle e2e/stage e2e/engines e2e/incident e2e/door e2e/front e2e/product e2e/pools e2e/demo
+STAGE_TESTS := e2e/lifecycle e2e/stage e2e/engines e2e/incident e2e/by_hand e2e/door e2e/front e2e/product e2e/pools e2e/demo
 
 export UV_PYTHON_DOWNLOADS := never
 # A network's own certificate authority is known to the system, not to uv; where Debian's list is there, uv reads it.
@@ -20,7 +22,7 @@ unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lint unit api cluster test images red demo demo-down incident stage-build stage-up stage-down stage-status generate lock format clean
+.PHONY: help setup lint unit fuzz api cluster test images red demo demo-down incident stage-build stage-up stage-down stage-status generate lock format clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,11 +36,14 @@ lint: setup ## Level 1: style, types, import rules, lock (no test runs)
 	$(PY) -m mypy --python-version 3.10 engine_image
 	$(PY) .venv/bin/lint-imports --no-logo
 	@echo "requirements-dev.lock, and what is installed from it, against pyproject.toml"
-	@$(UV) pip install --quiet --dry-run --offline --no-cache -r pyproject.toml --extra dev \
+	@$(UV) pip install --quiet --dry-run --offline --no-cache -r pyproject.toml --extra dev --extra operator \
 		|| { echo 'requirements-dev.lock does not fit pyproject.toml any more: run "make lock"' >&2; exit 1; }
 
 unit: setup ## Level 2: the fast tests, in seconds
 	$(PY) -m pytest tests
+
+fuzz: setup ## Change the field's logs N times at random: none may be read wrong; SEED=n: the first seed
+	$(PY) -m tests.fuzz $(N) --seed $(SEED)
 
 api: setup ## Level 3: tests against a real Kubernetes API without nodes
 	$(PY) -m e2e.cluster build
@@ -70,6 +75,7 @@ stage-build: setup ## Build what the stage is made of; does nothing when it is t
 	$(PY) -m e2e.cluster build
 	$(PY) -m e2e.engines
 	$(PY) -m e2e.product
+	$(PY) -m e2e.by_hand build
 
 stage-up: setup ## Bring the stage up and leave it running
 	$(PY) -m e2e.cluster up
@@ -80,15 +86,16 @@ stage-down: setup ## Take the stage down and leave nothing behind
 stage-status: setup ## Say what of the stage is running
 	$(PY) -m e2e.cluster status
 
-generate: setup ## Write crds/, the chart's copy and docs/reference anew from operator/kvfence/api
+generate: setup ## Write crds/, the chart's copy and docs/reference anew from operator/kvfence/{api,catalogue}
 	$(PY) -m kvfence.api >$(CRD).new || { rm -f $(CRD).new; exit 1; }
 	@mv $(CRD).new $(CRD)
 	@cp $(CRD) charts/kvfence/files/
 	$(PY) -m kvfence.api words >docs/reference/conditions.md
+	$(PY) -m kvfence.catalogue reference >docs/reference/advisories.md
 
 lock: setup ## Rewrite the locks of development, operator and router; newest versions with ARGS=--upgrade
-	$(LOCK) $(ARGS) --extra dev --output-file requirements-dev.lock pyproject.toml
-	$(LOCK) --constraint requirements-dev.lock --output-file requirements.lock pyproject.toml
+	$(LOCK) $(ARGS) --extra dev --extra operator --output-file requirements-dev.lock pyproject.toml
+	$(LOCK) --extra operator --constraint requirements-dev.lock --output-file requirements.lock pyproject.toml
 	$(LOCK) $(ARGS) --output-file operator/router-requirements.txt operator/router-requirements.in
 
 format: setup ## Write the code as `make lint` wants it, as far as a program can

@@ -9,6 +9,10 @@ ARGS, ROLE_ARGS = "spec.engine.sglang.args", "spec.roles.0.args"
 ENV = "spec.engine.sglang.env"
 TEMPLATE = "spec.roles.0.template"
 ROLE = "spec.roles[0]"
+EXEMPTIONS = "spec.advisories.exemptions"
+EXEMPT = {"id": "CVE-2026-3059", "who": "ada", "reason": "no encoder here", "until": "2027-01-31T00:00:00Z"}
+
+ENDLESS = {name: value for name, value in EXEMPT.items() if name != "until"}
 
 
 def with_role(kind: str) -> list[dict[str, str]]:
@@ -213,6 +217,41 @@ CASES = [
         "Disabled",
         "Observe",
         'supported values: "Enforce", "Observe"',
+    ),
+    Case("an advisory that is looked away from", "spec.advisories.action", "Ignore", "Warn", '"Block", "Warn"'),
+    Case("an exemption for ever", EXEMPTIONS, [ENDLESS], [EXEMPT], "Required value", f"{EXEMPTIONS}[0].until"),
+    Case(
+        "an exemption by a blank",
+        EXEMPTIONS,
+        [EXEMPT | {"who": " "}],
+        [EXEMPT],
+        "answers for it",
+        f"{EXEMPTIONS}[0].who",
+    ),
+    Case("an exemption by nobody", EXEMPTIONS, [EXEMPT | {"who": ""}], [EXEMPT], "at least 1", f"{EXEMPTIONS}[0].who"),
+    Case(
+        "an exemption without a reason",
+        EXEMPTIONS,
+        [EXEMPT | {"reason": ""}],
+        [EXEMPT],
+        "at least 1 chars long",
+        f"{EXEMPTIONS}[0].reason",
+    ),
+    Case(
+        "an exemption from everything",
+        EXEMPTIONS,
+        [EXEMPT | {"id": "*"}],
+        [EXEMPT],
+        "advisory's id",
+        f"{EXEMPTIONS}[0].id",
+    ),
+    Case(
+        "an exemption until some day",
+        EXEMPTIONS,
+        [EXEMPT | {"until": "soon"}],
+        [EXEMPT],
+        "of type date-time",
+        f"{EXEMPTIONS}[0].until",
     ),
     Case("BlueGreen", "spec.strategy.type", "BlueGreen", "Recreate", "use Recreate"),
 ]

@@ -80,6 +80,7 @@ def test_what_was_left_out_is_stored_with_its_default(pools_api: Stage, namespac
         "disaggregation": {"transferBackend": "Mooncake", "bootstrapPort": 8998, "transferTimeoutSeconds": 300},
         "contextLength": {"requestedTokens": 4096, "reserveTokens": 0, "headroomPercent": 2, "policy": "CapToFit"},
         "integrity": {"kvChecksum": "Enforce"},
+        "advisories": {"action": "Block"},
         "strategy": {"type": "Recreate"},
     }
 

@@ -14,6 +14,9 @@ from e2e.cluster.stage import Stage
 DIGEST = "sha256:" + "0123456789abcdef" * 4
 ZONE = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
 AFFINITY = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [ZONE]}}}
+KEY = "A" * 43 + "="
+"""Has the shape of a public key."""
+
 VARIANTS: dict[str, list[str]] = {
     "as it is": [],
     "digests": [f"--set=image.digest={DIGEST},routerImage.digest={DIGEST}"],
@@ -29,6 +32,10 @@ VARIANTS: dict[str, list[str]] = {
         f"--set-json=affinity={json.dumps(AFFINITY)}",
     ],
     "resources": ["--set=resources.requests.cpu=1,resources.limits.memory=1Gi"],
+    "advisories": [
+        f"--set=advisories.configMap=mine,advisories.publicKeys[0]={KEY}",
+        "--set=advisories.cutSeverity=critical,advisories.cutLimit=3",
+    ],
     "settings": [
         "--set=logFormat=text,concurrentReconciles=2,resyncSeconds=60,minimumVersion=0.5.24",
         "--set=engineImage.pluginVersion=0.1.1",
@@ -114,6 +121,10 @@ def test_images_and_versions_follow_the_chart(helm: Helm) -> None:
         "KVFENCE_ROUTER_IMAGE": f"kvfence/router:{version}",
         "KVFENCE_FRONT_IMAGE": f"kvfence/router:{version}",
         "KVFENCE_MINIMUM_VERSION": "",
+        "KVFENCE_ADVISORIES": "",
+        "KVFENCE_ADVISORY_KEYS": "",
+        "KVFENCE_ADVISORY_CUT_SEVERITY": "",
+        "KVFENCE_ADVISORY_CUT_LIMIT": "1",
         "KVFENCE_LOG_FORMAT": "json",
         "KVFENCE_CONCURRENT_RECONCILES": "8",
         "KVFENCE_RESYNC_SECONDS": "300",
@@ -129,6 +140,15 @@ def test_images_and_versions_follow_the_chart(helm: Helm) -> None:
         ),
         ("another front", {"KVFENCE_FRONT_IMAGE": "registry.example/nginx:1.29"}),
         ("some namespaces", {"KVFENCE_WATCH_NAMESPACES": "default,kube-public"}),
+        (
+            "advisories",
+            {
+                "KVFENCE_ADVISORIES": "/etc/kvfence/advisories/advisories.json",
+                "KVFENCE_ADVISORY_KEYS": KEY,
+                "KVFENCE_ADVISORY_CUT_SEVERITY": "critical",
+                "KVFENCE_ADVISORY_CUT_LIMIT": "3",
+            },
+        ),
         (
             "settings",
             {
@@ -167,6 +187,14 @@ def test_the_operators_pod_can_do_no_more_than_it_has_to(helm: Helm) -> None:
     assert pod["volumes"] == [{"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}}]
     assert container["volumeMounts"] == [{"name": "tmp", "mountPath": "/tmp"}]
     assert container["resources"] == {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}}
+
+
+def test_added_advisories_are_mounted_as_a_folder_and_may_come_later(helm: Helm) -> None:
+    pod = the("Deployment", helm.template("somewhere", *VARIANTS["advisories"]))["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert {"name": "advisories", "configMap": {"name": "mine", "optional": True}} in pod["volumes"]
+    mount = {"name": "advisories", "mountPath": "/etc/kvfence/advisories", "readOnly": True}  # no subPath: it changes
+    assert mount in container["volumeMounts"]
 
 
 def test_the_operators_pod_is_started_and_probed_like_this(helm: Helm) -> None:
@@ -213,6 +241,10 @@ def test_the_labels_that_pools_let_in_are_those_of_the_operators_pods(helm: Helm
         ("image.repository=kvfence/operator:1.0", "repository"),
         ("image.digest=0123", "digest"),
         ("minimumVersion=v0.5.23", "minimumVersion"),
+        ("advisories.configMap=mine", "set publicKeys with configMap"),
+        ("advisories.publicKeys[0]=abc", "publicKeys"),
+        ("advisories.cutSeverity=low", "cutSeverity"),
+        ("advisories.cutLimit=0", "cutLimit"),
         ("engineImage.pluginVersion=0.1.0+local", "pluginVersion"),
         ("watchNamespaces={Team_A}", "watchNamespaces"),
         ("frontImage.tag=1.29", "frontImage: a tag or digest without a repository says nothing"),

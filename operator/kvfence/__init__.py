@@ -2,9 +2,10 @@
 
 The packages below import in one direction only; each may import what stands before it:
 
-    api < domain < render < engine, verify, kube < controller < app
+    api < domain < render < engine, verify, kube, catalogue < controller < app, cli
 
-`engine`, `verify` and `kube` do not know of each other. The rules are import-linter contracts in `pyproject.toml`.
+`engine`, `verify`, `kube` and `catalogue` do not know of each other, nor do `app` and `cli`. The rules are
+import-linter contracts in `pyproject.toml`.
 """
 
 __version__ = "0.1.0.dev0"  # the distribution reads its version here; kvfence_engine carries the same one

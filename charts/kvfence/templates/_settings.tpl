@@ -25,6 +25,17 @@ The operator's settings. All of them are always there; one that is not set is th
   value: {{ include "kvfence.frontImage" . | quote }}
 - name: KVFENCE_MINIMUM_VERSION
   value: {{ .Values.minimumVersion | quote }}
+{{- if and .Values.advisories.configMap (not .Values.advisories.publicKeys) }}
+{{- fail "advisories: set publicKeys with configMap, or nothing of it could be believed" }}
+{{- end }}
+- name: KVFENCE_ADVISORIES
+  value: {{ ternary "/etc/kvfence/advisories/advisories.json" "" (ne .Values.advisories.configMap "") | quote }}
+- name: KVFENCE_ADVISORY_KEYS
+  value: {{ join "," .Values.advisories.publicKeys | quote }}
+- name: KVFENCE_ADVISORY_CUT_SEVERITY
+  value: {{ .Values.advisories.cutSeverity | quote }}
+- name: KVFENCE_ADVISORY_CUT_LIMIT
+  value: {{ int .Values.advisories.cutLimit | quote }}
 - name: KVFENCE_LOG_FORMAT
   value: {{ .Values.logFormat | quote }}
 - name: KVFENCE_CONCURRENT_RECONCILES

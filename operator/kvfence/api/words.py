@@ -32,13 +32,7 @@ def reference() -> str:
     return "\n".join(parts)
 
 
-def _table(what: str, module: ModuleType, words: type[StrEnum]) -> str:
-    said = _texts(module, words)
-    rows = [f"| `{word}` | {said[word.name]} |" for word in words]
-    return "\n".join([f"| {what} | |", "|---|---|", *rows, ""])
-
-
-def _texts(module: ModuleType, words: type[StrEnum]) -> dict[str, str]:
+def texts(module: ModuleType, words: type[StrEnum]) -> dict[str, str]:
     """Return the docstring below each member, by the member's name."""
     tree = ast.parse(inspect.getsource(module))
     body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == words.__name__)
@@ -49,3 +43,9 @@ def _texts(module: ModuleType, words: type[StrEnum]) -> dict[str, str]:
             assert isinstance(target, ast.Name)
             found[target.id] = " ".join(str(text.value.value).split())
     return found
+
+
+def _table(what: str, module: ModuleType, words: type[StrEnum]) -> str:
+    said = texts(module, words)
+    rows = [f"| `{word}` | {said[word.name]} |" for word in words]
+    return "\n".join([f"| {what} | |", "|---|---|", *rows, ""])

@@ -13,6 +13,7 @@ import kopf
 
 from kvfence.app import watching
 from kvfence.app.serving import Health, serving
+from kvfence.controller.cuts import Cuts
 from kvfence.controller.gathering import Gatherer
 from kvfence.controller.jobs import Jobs
 from kvfence.controller.keys import signing_keys
@@ -27,6 +28,7 @@ from kvfence.controller.metrics import (
 )
 from kvfence.controller.queue import Priority, WorkQueue
 from kvfence.controller.reconciling import Reconciler
+from kvfence.controller.watchlists import Watchlists
 from kvfence.engine import server_info
 from kvfence.engine.door import DoorClient
 from kvfence.engine.web import Web
@@ -37,9 +39,13 @@ from kvfence.kube.leading import lead
 
 if TYPE_CHECKING:
     from kvfence.app.settings import Settings
+    from kvfence.controller.pool_objects import Object
     from kvfence.controller.queue import Key
 
 LEASE = "kvfence-operator"
+
+ADVISORIES_SECONDS = 30.0
+"""Between two looks at the file with added advisories; the kubelet takes up to a minute to bring a new one."""
 
 log = logging.getLogger(__name__)
 
@@ -75,13 +81,17 @@ def _end_on_signals() -> None:
 
 async def _work(settings: Settings, kubernetes: Kubernetes) -> None:
     keys = await signing_keys(kubernetes, settings.namespace)
+    watchlists = Watchlists(settings.advisories.file, settings.advisories.public_keys)
+    cuts = Cuts(settings.advisories.cuts)
+    cuts.begin(await _pools(settings, kubernetes))
     async with DoorClient() as doors, Web(server_info.SECONDS) as web:
         reconciler = Reconciler(
             kubernetes=kubernetes,
-            gatherer=Gatherer(doors, web, settings.installation, settings.floors),
+            gatherer=Gatherer(doors, web, settings.installation, settings.floors, watchlists),
             jobs=Jobs(doors, keys.signer),
             installation=settings.installation,
             keys=keys,
+            cuts=cuts,
             wake=lambda key: queue.add(key),  # noqa: PLW0108 - the queue is made below
         )
 
@@ -101,9 +111,12 @@ async def _work(settings: Settings, kubernetes: Kubernetes) -> None:
         QUEUE_LENGTH.set_function(lambda: len(queue))
         tasks = [
             asyncio.create_task(queue.run(), name="work queue"),
-            asyncio.create_task(_resync(settings, kubernetes, queue), name="resync"),
+            asyncio.create_task(_resync(settings, kubernetes, queue, cuts), name="resync"),
             asyncio.create_task(_watch(settings, queue), name="watch"),
         ]
+        if watchlists.file is not None:
+            following = _follow(watchlists, settings, kubernetes, queue)
+            tasks.append(asyncio.create_task(following, name="advisories"))
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -126,15 +139,42 @@ async def _watch(settings: Settings, queue: WorkQueue) -> None:
     )
 
 
-async def _resync(settings: Settings, kubernetes: Kubernetes, queue: WorkQueue) -> None:
+async def _resync(settings: Settings, kubernetes: Kubernetes, queue: WorkQueue, cuts: Cuts) -> None:
     """Have every pool looked at now and then, after what has changed: what a watch missed is found so."""
     while True:
         await asyncio.sleep(settings.resync_seconds * random.uniform(0.8, 1.2))  # noqa: S311
         try:
-            for namespace in settings.watch_namespaces or (None,):
-                for pool in await kubernetes.list(POOL, namespace):
-                    queue.add((pool["metadata"]["namespace"], pool["metadata"]["name"]), Priority.RESYNC)
+            cuts.keep(await _look_at_all(settings, kubernetes, queue))
         except KubernetesError as error:  # events come in all the same, and the Lease tells when nothing gets through
             log.warning("Not every pool can be looked at now; the next round is in some minutes: %s", error)
             continue
         RESYNCS.inc()
+
+
+async def _follow(watchlists: Watchlists, settings: Settings, kubernetes: Kubernetes, queue: WorkQueue) -> None:
+    """Have every pool looked at when other advisories count than before."""
+    pending = False
+    while True:
+        await asyncio.sleep(ADVISORIES_SECONDS)
+        pending = await asyncio.to_thread(watchlists.refresh) or pending
+        if not pending:
+            continue
+        try:
+            await _look_at_all(settings, kubernetes, queue)
+            pending = False
+        except KubernetesError as error:
+            log.warning("Other advisories count now, and pools cannot be looked at yet: %s", error)
+
+
+async def _look_at_all(settings: Settings, kubernetes: Kubernetes, queue: WorkQueue) -> list[Object]:
+    """Have every pool looked at; return them."""
+    pools = await _pools(settings, kubernetes)
+    for pool in pools:
+        queue.add((pool["metadata"]["namespace"], pool["metadata"]["name"]), Priority.RESYNC)
+    return pools
+
+
+async def _pools(settings: Settings, kubernetes: Kubernetes) -> list[Object]:
+    return [
+        pool for namespace in settings.watch_namespaces or (None,) for pool in await kubernetes.list(POOL, namespace)
+    ]

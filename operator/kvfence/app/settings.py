@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from packaging.version import InvalidVersion, Version
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 import kvfence
+from kvfence.catalogue.signing import public_key
+from kvfence.domain.advisories import CutLimit
+from kvfence.domain.severity import Severity
 from kvfence.domain.versions import DEFAULT_FLOORS, Floors
 from kvfence.render.settings import Installation
 
@@ -53,6 +57,22 @@ class _Variables(BaseModel):
     concurrent_reconciles: Annotated[int, Field(ge=1, le=64)] = 8
     resync_seconds: Annotated[float, Field(ge=1, le=86_400)] = 300.0
     minimum_version: str = ""
+    advisories: str = ""
+    advisory_keys: Annotated[tuple[str, ...], BeforeValidator(_split), Field(max_length=2)] = ()
+    advisory_cut_severity: Literal["critical", "high"] | None = None
+    advisory_cut_limit: Annotated[int, Field(ge=1, le=1000)] = 1
+
+
+@dataclass(frozen=True)
+class AdvisorySettings:
+    """What is added to the advisories in the package, and what they may do to pools that serve."""
+
+    file: Path | None = None
+    """A signed catalogue, its signature beside it under the same name with `.sig`; `None` for the package's alone."""
+    public_keys: tuple[bytes, ...] = ()
+    """Who may have signed it: the text of each Ed25519 public key."""
+    cuts: CutLimit | None = None
+    """From which severity a pool that serves is cut, and how many at the same time; `None`: never."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +90,7 @@ class Settings:
     concurrent_reconciles: int
     resync_seconds: float
     floors: Floors
+    advisories: AdvisorySettings = AdvisorySettings()
 
 
 def settings_from(environment: Mapping[str, str]) -> Settings:
@@ -103,7 +124,22 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
         concurrent_reconciles=read.concurrent_reconciles,
         resync_seconds=read.resync_seconds,
         floors=_floors(read.minimum_version),
+        advisories=AdvisorySettings(
+            file=Path(read.advisories) if read.advisories else None,
+            public_keys=tuple(_public_key(key) for key in read.advisory_keys),
+            cuts=CutLimit(Severity(read.advisory_cut_severity), read.advisory_cut_limit)
+            if read.advisory_cut_severity
+            else None,
+        ),
     )
+
+
+def _public_key(text: str) -> bytes:
+    try:
+        public_key(text.encode())
+    except ValueError as error:
+        raise SettingsError(f"{PREFIX}ADVISORY_KEYS: {error}") from error
+    return text.encode()
 
 
 def _floors(minimum: str) -> Floors:

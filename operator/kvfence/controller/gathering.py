@@ -10,11 +10,12 @@ from kvfence.api.v1alpha1.conditions import ConditionStatus
 from kvfence.api.v1alpha1.pool import RoleType
 from kvfence.controller.memory import Fronts
 from kvfence.controller.pool_objects import PoolUnreadableError
+from kvfence.domain.advisory_gate import refuses, running
 from kvfence.domain.engines import Boot, DoorState, Engine, Facts, Rank
 from kvfence.domain.observed import Observed, Role
 from kvfence.domain.pods import PodFacts, pod_facts
 from kvfence.domain.revisions import revision_hash, start_tokens
-from kvfence.domain.templates import flag
+from kvfence.domain.templates import flag, variables
 from kvfence.domain.versions import Declared, Floors, declared_version
 from kvfence.engine.server_info import ServerFacts, fetch
 from kvfence.engine.web import Unanswered
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from kvfence.api.v1alpha1.pool import PoolSpec
     from kvfence.controller.memory import PoolMemory
     from kvfence.controller.pool_objects import Object, PoolObjects
+    from kvfence.controller.watchlists import Watchlists
+    from kvfence.domain.observed import Nonces
     from kvfence.engine.door import DoorClient, DoorStatus
     from kvfence.engine.web import Web
     from kvfence.render.identity import PoolIdentity
@@ -76,16 +79,22 @@ class Gatherer:
         web: for the servers' own port.
         installation: what the operator was installed with.
         floors: of the cluster.
+        watchlists: the advisories that count.
     """
 
     doors: DoorClient
     web: Web
     installation: Installation
     floors: Floors
+    watchlists: Watchlists
 
     async def gather(self, pool: PoolObjects, memory: PoolMemory) -> Gathered:
         """Return what is known of a pool. An engine that does not answer is one that says nothing."""
-        which = _revision(pool, self.installation, self.floors)
+        watchlist = self.watchlists.current()
+        of_spec = memory.judged_declared(watchlist, pool.spec)
+        is_below = _is_below(pool.spec, self.floors)
+        may_start = not (is_below or refuses(pool.spec, of_spec, watchlist))
+        which = _revision(pool, self.installation, may_start=may_start, may_go_on=not is_below)
         revision, frozen = which.name, which.frozen
         mine, others = _pods_of(pool, revision, frozen.templates)
         engines = await asyncio.gather(*(self._engine(one, frozen, pool.identity, memory) for one in mine))
@@ -107,6 +116,8 @@ class Gatherer:
             plugin_version=frozen.plugin_version,
             newest_plugin_version=self.installation.plugin_version,
             floors=self.floors,
+            watchlist=watchlist,
+            judged=of_spec,
         )
         cap = observed.applied_tokens
         pods = frozenset(router.uid for router in observed.routers)
@@ -118,7 +129,7 @@ class Gatherer:
         template = frozen.templates.get(pod.role, {})
         kind = _TYPES[flag(template, "--disaggregation-mode") or "decode"]
         port = int(flag(template, "--disaggregation-bootstrap-port") or 0)
-        engine = Engine(pod, kind, port)
+        engine = Engine(pod, kind, port, environment=variables(template))
         if not pod.started or pod.ip is None:
             return engine
         status = await self.doors.status(pod.ip)
@@ -134,7 +145,11 @@ class Gatherer:
         if isinstance(said, str):
             return replace(engine, silent=said)
         memory.facts[status.nonces] = said
-        return replace(engine, facts=said)
+        return self._judged(replace(engine, facts=said), status.nonces, memory)
+
+    def _judged(self, engine: Engine, nonces: Nonces, memory: PoolMemory) -> Engine:
+        """Judge an engine by the advisories."""
+        return replace(engine, judged=memory.judged_boot(self.watchlists.current(), nonces, running(engine)))
 
     async def _facts(self, engine: Engine, served_name: str) -> Facts | str:
         """Ask the running server; return why not, when it does not say what it should."""
@@ -158,6 +173,7 @@ def facts_of(said: ServerFacts, engine: Engine, served_name: str) -> Facts | str
         kv_checksum=said.kv_checksum,
         reserved_decode_tokens=said.reserved_decode_tokens,
         auto_truncates=said.allow_auto_truncate,
+        settings=said.settings,
     )
 
 
@@ -180,18 +196,18 @@ def bracketed(ip: str) -> str:
     return f"[{ip}]" if ":" in ip else ip
 
 
-def _revision(pool: PoolObjects, installation: Installation, floors: Floors) -> _Revision:
+def _revision(pool: PoolObjects, installation: Installation, *, may_start: bool, may_go_on: bool) -> _Revision:
     """Return which revision is worked on: what is asked for, or, where that may not run, the newest that does."""
     stored = {
         str(_labels(obj).get(REVISION_LABEL, "")): obj
         for (kind, _), obj in sorted(pool.owned.items())
         if kind == "ControllerRevision"
     }
-    target, is_refused = revision_hash(pool.spec), _is_refused(pool.spec, floors)
+    target = revision_hash(pool.spec)
     if (known := stored.get(target)) is not None:  # the declared version is not in the hash
-        return _Revision(target, _thawed(known), int(known.get("revision", 0)), is_target=not is_refused)
+        return _Revision(target, _thawed(known), int(known.get("revision", 0)), is_target=may_go_on)
     newest = max(stored.items(), key=lambda item: int(item[1].get("revision", 0)), default=None)
-    if newest is not None and is_refused:
+    if newest is not None and not may_start:
         revision, known = newest
         return _Revision(revision, _thawed(known), int(known.get("revision", 0)), is_target=False)
     number = int(newest[1].get("revision", 0)) if newest is not None else 0
@@ -208,7 +224,7 @@ def _thawed(stored: Object) -> Frozen:
         ) from error
 
 
-def _is_refused(spec: PoolSpec, floors: Floors) -> bool:
+def _is_below(spec: PoolSpec, floors: Floors) -> bool:
     return declared_version(Declared.of(spec), floors).status is ConditionStatus.FALSE
 
 

@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kvfence.domain.advisory_gate import declared, judged
 from kvfence.domain.observed import Known, Nonces, Proof
 from kvfence.domain.verdicts import Outcome, Verdict
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Collection, Mapping
 
+    from kvfence.api.v1alpha1.pool import PoolSpec
+    from kvfence.domain.advisories import Advisory, Subject
+    from kvfence.domain.advisory_gate import Judged, Watchlist
     from kvfence.domain.engines import Facts
 
 FIRST_RETRY_SECONDS = 2.0
@@ -40,6 +44,10 @@ class PoolMemory:
 
     uid: str
     facts: dict[Nonces, Facts] = field(default_factory=dict)
+    judged: dict[Nonces, tuple[tuple[Advisory, ...], Judged]] = field(default_factory=dict)
+    """By which advisories a boot was judged, and what they say."""
+    declared: tuple[tuple[Advisory, ...], tuple[Subject, ...], Judged] | None = None
+    """The same of what the spec declares."""
     proofs: dict[Nonces, Proof] = field(default_factory=dict)
     fronts: dict[Fronts, tuple[Verdict, ...]] = field(default_factory=dict)
     refusals: dict[Nonces, str] = field(default_factory=dict)
@@ -57,6 +65,20 @@ class PoolMemory:
         verdicts = self.fronts.get(fronts, ()) if fronts is not None else ()
         return Known(dict(self.proofs), verdicts, dict(self.refusals))
 
+    def judged_boot(self, watchlist: Watchlist, nonces: Nonces, running: Subject) -> Judged:
+        """Judge a boot by the advisories; again only when others count."""
+        before = self.judged.get(nonces)
+        if before is None or before[0] is not watchlist.advisories:
+            before = self.judged[nonces] = (watchlist.advisories, judged(watchlist, (running,)))
+        return before[1]
+
+    def judged_declared(self, watchlist: Watchlist, spec: PoolSpec) -> Judged:
+        """Judge what a spec declares by the advisories; again only when others count, or it declares something else."""
+        subjects = declared(spec)
+        if self.declared is None or self.declared[0] is not watchlist.advisories or self.declared[1] != subjects:
+            self.declared = (watchlist.advisories, subjects, judged(watchlist, subjects))
+        return self.declared[2]
+
     def add(self, nonces: Nonces, cap: int, verdicts: tuple[Verdict, ...]) -> None:
         """Add what checks under a cap said about a boot; what was said under another is no more, unless it failed."""
         before = self.proofs.get(nonces)
@@ -73,7 +95,7 @@ class PoolMemory:
                 did not answer once.
         """
         self.pods = {nonces: pod for nonces, pod in self.pods.items() if pod in silent} | dict(boots)
-        for known in (self.facts, self.proofs, self.refusals):
+        for known in (self.facts, self.judged, self.proofs, self.refusals):
             for nonces in known.keys() - self.pods.keys():
                 del known[nonces]
 

@@ -27,6 +27,17 @@ RECONCILE_SECONDS = Histogram(
 )
 JOBS = Counter("kvfence_jobs", "Steps that take time which were begun, by kind.", ("step",), registry=REGISTRY)
 QUEUE_LENGTH = Gauge("kvfence_queue_length", "Pools that wait or are being looked at.", registry=REGISTRY)
+ADVISORIES = Gauge("kvfence_advisories", "Known faults of engines that count.", registry=REGISTRY)
+ADVISORIES_DATE = Gauge(
+    "kvfence_advisories_date_seconds",
+    "When the newest catalogue of known faults was true, in seconds since 1970.",
+    registry=REGISTRY,
+)
+ADVISORY_PROBLEMS = Gauge(
+    "kvfence_advisory_problems",
+    "What is wrong with added advisories; the log says it.",
+    registry=REGISTRY,
+)
 LEADING = Gauge("kvfence_leading", "1 while this operator holds the Lease.", registry=REGISTRY)
 
 

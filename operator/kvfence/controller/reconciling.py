@@ -20,6 +20,7 @@ from kvfence.kube.errors import NamespaceTerminating
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kvfence.controller.cuts import Cuts
     from kvfence.controller.gathering import Gathered, Gatherer
     from kvfence.controller.jobs import Jobs
     from kvfence.controller.keys import Keys
@@ -43,6 +44,7 @@ class Reconciler:
         jobs: does what takes time.
         installation: what the operator was installed with.
         keys: for admissions.
+        cuts: which pools stand cut for an advisory.
         wake: has a pool looked at again; called when a job of it is done.
     """
 
@@ -51,6 +53,7 @@ class Reconciler:
     jobs: Jobs
     installation: Installation
     keys: Keys
+    cuts: Cuts
     wake: Callable[[Key], None]
     _memories: dict[Key, PoolMemory] = field(default_factory=dict)
 
@@ -66,6 +69,7 @@ class Reconciler:
         try:
             pool = await pool_objects.read(self.kubernetes, key)
             if pool is None:
+                self.cuts.forget(key)
                 self._forget(key)
                 return None
             return await self._reconcile(key, pool)
@@ -81,6 +85,8 @@ class Reconciler:
         if not memory.is_busy():
             memory.try_again_when_due()
         gathered = await self.gatherer.gather(pool, memory)
+        is_cut = self.cuts.judge(key, gathered.observed)
+        gathered = replace(gathered, observed=replace(gathered.observed, is_cut=is_cut))
         decision = decide(gathered.observed)
         want = objects.wanted(pool, gathered, decision, self.installation, self.keys.public)
         left = await objects.bring_about(self.kubernetes, pool, want, gathered.observed.revision)
@@ -119,6 +125,8 @@ class Reconciler:
 
     def _memory(self, key: Key, uid: str) -> PoolMemory:
         memory = self._memories.get(key)
+        if memory is not None and memory.uid != uid:  # another pool of that name
+            self.cuts.forget(key)
         if memory is None or memory.uid != uid:
             self._forget(key)
             memory = self._memories[key] = PoolMemory(uid)

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 ROOMS = 2**63
 """Bootstrap rooms are signed 64-bit integers in SGLang."""
@@ -43,6 +46,10 @@ class Reply:
     """Never `STATUS`: whoever asked knows which status is wanted."""
     detail: str = field(default="", repr=False)
     """The client's own words about the fault, cut short."""
+    part: bytes = field(default=b"", repr=False, kw_only=True)
+    """What had come of a body when a fault ended it."""
+    worker: str | None = field(default=None, repr=False, kw_only=True)
+    """`x-smg-routed-worker-id`, where a router names the engine that answered."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +66,49 @@ class Answer:
     fault: Fault | None = None
     detail: str = field(default="", repr=False)
     """The server's or the client's own words about the fault, cut short."""
+    raw: str = field(default="", repr=False, kw_only=True)
+    """All that came, within the client's limit: to be searched for markers, and never to be shown."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request exactly as it is sent, for checks that need more of it than a completion."""
+
+    url: str
+    body: Mapping[str, Any] = field(repr=False)
+    """JSON. `stream` in it asks for server-sent events."""
+    hang_up_after: float | None = None
+    """Seconds after which the client closes the connection, whatever has come by then."""
+
+
+@dataclass(frozen=True)
+class Heard:
+    """All that came back of one call. Its `repr` shows no text, so that it may be logged."""
+
+    status: int | None
+    """HTTP status; none when no head of an answer came."""
+    text: str = field(default="", repr=False)
+    """What was generated: of one JSON body, or of all events of a stream."""
+    prompt_tokens: int | None = None
+    """As the server counted; so are the others."""
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    """`usage.prompt_tokens_details.cached_tokens`; none unless the server reports it."""
+    finish_reason: str | None = None
+    """Of the last choice; `abort` where SGLang ends a stream so."""
+    error: str = field(default="", repr=False)
+    """Of an error body, or of an error event in a stream that has status 200; cut short."""
+    raw: str = field(default="", repr=False, kw_only=True)
+    """All that came, within the client's limit: to be searched for markers, and never to be shown."""
+    done: bool = False
+    """Whether a stream ended with `[DONE]`."""
+    hung_up: bool = False
+    """Whether we closed the connection first, as asked."""
+    worker: str | None = None
+    """`x-smg-routed-worker-id`, where a router names the engine that answered."""
+    seconds: float = 0.0
+    fault: Fault | None = None
+    """`STATUS` for a complete answer with another status than 200."""
 
 
 @dataclass(frozen=True)

@@ -102,6 +102,8 @@ def decide(observed: Observed) -> Decision:
         integrity_enforced(observed),
         isolation_verified(observed, fit, fronts, cap),
     )
+    if observed.is_cut:  # the cluster takes it off traffic for an advisory
+        return Decision(findings, runs, offer, cap, (), None, serves=False)
     if observed.serving and _has_failed(fronts):  # what users reach is not what it should be: they are cut off
         return Decision(findings, runs, offer, cap, (), None, serves=False)
     if cap is None:

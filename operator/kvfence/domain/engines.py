@@ -5,11 +5,15 @@ Pure values; `controller.gathering` fills them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from kvfence.domain.advisory_gate import Judged
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kvfence.api.v1alpha1.pool import RoleType
     from kvfence.domain.pods import PodFacts
 
@@ -68,6 +72,8 @@ class Facts:
     kv_checksum: bool | None = None
     reserved_decode_tokens: int | None = None
     auto_truncates: bool | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
+    """What else it says of its own configuration, by SGLang's names, as far as an advisory may ask for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +87,10 @@ class Engine:
     """None while it starts, and when its door does not answer."""
     facts: Facts | None = None
     """None as long as its server was not asked, or did not answer."""
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+    """Variables that its pod sets in clear; what its image sets besides is not known."""
+    judged: Judged = field(default_factory=Judged, repr=False, hash=False)
+    """What known faults say about it; nothing as long as there are no facts."""
     silent: str = ""
     """Why there is no boot or there are no facts, as part of a sentence."""
     unheard: bool = False

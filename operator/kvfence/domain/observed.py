@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kvfence.api.v1alpha1.pool import RoleType
+from kvfence.domain.advisory_gate import Judged, Watchlist
 from kvfence.domain.capacity import Wanted
 from kvfence.domain.verdicts import Outcome
 from kvfence.domain.versions import DEFAULT_FLOORS, Declared, Floors
@@ -104,6 +105,11 @@ class Observed:
     newest_plugin_version: str = ""
     """Of the one that the operator brings."""
     floors: Floors = DEFAULT_FLOORS
+    judged: Judged = field(default_factory=Judged)
+    """What known faults say about the release that the spec declares."""
+    watchlist: Watchlist = field(default_factory=Watchlist)
+    is_cut: bool = False
+    """Whether an advisory takes the pool off traffic: the cluster's settings say from which severity, and how many."""
 
     @property
     def wanted(self) -> Wanted:

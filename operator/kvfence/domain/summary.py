@@ -9,6 +9,7 @@ from packaging.version import InvalidVersion, Version
 from kvfence.api.v1alpha1.conditions import ConditionStatus, ConditionType
 from kvfence.api.v1alpha1.pool import IntegrityMode
 from kvfence.api.v1alpha1.reasons import Reason
+from kvfence.domain import advisory_gate
 from kvfence.domain.findings import Finding
 from kvfence.domain.traffic_admitted import traffic_admitted
 
@@ -29,6 +30,7 @@ NEEDS_A_PERSON = frozenset(
         ),
         *(Reason.REQUESTED_CONTEXT_DOES_NOT_FIT, Reason.MINIMUM_CONTEXT_DOES_NOT_FIT, Reason.NO_CONTEXT_FITS),
         *(Reason.DOOR_TAINTED, Reason.NAME_TAKEN, Reason.OBJECT_REFUSED),
+        *(Reason.ADVISORY_APPLIES, Reason.CUT_BY_ADVISORY),
     }
 )
 """Reasons after which nothing goes on by itself. What is tried again is not among them."""
@@ -72,6 +74,8 @@ def secured(observed: Observed) -> Finding:
             Reason.DEFENCES_WEAKENED,
             "integrity.kvChecksum is Observe, so that an engine without KV checksum is let in. Set it to Enforce.",
         )
+    if weakened := advisory_gate.tolerated(observed) or advisory_gate.incomplete(observed):
+        return weakened
     return Finding(
         ConditionType.SECURED,
         ConditionStatus.TRUE,

@@ -1,4 +1,4 @@
-"""Reads a frozen pod template: what its engine is told on the command line."""
+"""Reads a frozen pod template: what its engine is told on the command line and in its environment."""
 
 from __future__ import annotations
 
@@ -7,6 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+def variables(template: Mapping[str, Any]) -> dict[str, str]:
+    """Return the variables that the container `engine` is given in clear, by name."""
+    containers = (template.get("spec") or {}).get("containers") or ()
+    given = next((one.get("env") or () for one in containers if one.get("name") == "engine"), ())
+    return {str(one["name"]): str(one["value"]) for one in given if "name" in one and "value" in one}
 
 
 def flag(template: Mapping[str, Any], name: str) -> str | None:

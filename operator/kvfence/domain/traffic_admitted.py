@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from kvfence.api.v1alpha1.conditions import ConditionStatus, ConditionType
 from kvfence.api.v1alpha1.pool import RoleType
 from kvfence.api.v1alpha1.reasons import Reason
+from kvfence.domain.advisory_gate import cut_words
 from kvfence.domain.findings import Finding
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 def traffic_admitted(observed: Observed, decision: Decision) -> Finding:
     """Return the condition TrafficAdmitted."""
+    if observed.is_cut:
+        return _finding(ConditionStatus.FALSE, Reason.CUT_BY_ADVISORY, cut_words(observed))
     refusal = next(iter(_refusals(observed)), "")
     if not decision.serves and refusal:
         return _finding(ConditionStatus.FALSE, Reason.ADMISSION_REFUSED, refusal)

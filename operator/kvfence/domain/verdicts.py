@@ -16,6 +16,22 @@ class Check(StrEnum):
     each leg, at once, and nobody's marker comes out."""
     FRONT_DOOR = "FrontDoor"
     """Through router and front: the two inference paths and the capped model list are there, and nothing else."""
+    PROMPT_TOKENS = "PromptTokens"
+    """`usage.prompt_tokens` is what was sent, at every length and on each leg: a prompt that was cut counts less."""
+    STREAM_ERRORS = "StreamErrors"
+    """With `stream` a refusal is a 4xx or an error in the stream, never the end of a successful answer."""
+    FAKE_TRANSFER = "FakeTransfer"
+    """A client cannot have decode answer without KV from prefill, by naming SGLang's fake bootstrap host."""
+    HEALTH_CHECK_RID = "HealthCheckRid"
+    """A client cannot pass for a health check, whose KV is not verified, by the name of its request."""
+    ABORT_REUSE = "AbortReuse"
+    """Who gets the pages of an aborted request does not get its words."""
+    SALT_ISOLATION = "SaltIsolation"
+    """Requests with different salts share no cached prefix."""
+    PAIR_IDENTITY = "PairIdentity"
+    """A pair answers as a server with the same weights does that computes prompt and answer itself."""
+    ROUTER_PAIRING = "RouterPairing"
+    """Which pairs of prefill and decode the router really uses; one that is never used is never examined."""
 
 
 class Outcome(StrEnum):
@@ -26,6 +42,9 @@ class Outcome(StrEnum):
     """Something happened that must not: the engine, or the front, is not let in."""
     NOT_JUDGED = "NotJudged"
     """It could not be judged, and for admission that counts as no. It is tried again."""
+    BROKEN = "Broken"
+    """The check did not see its own control fail, so that it says nothing. Of the command line; no admission runs so.
+    """
 
 
 @dataclass(frozen=True, slots=True)

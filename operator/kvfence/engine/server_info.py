@@ -1,17 +1,20 @@
 """What a running SGLang says of its own configuration: `GET /server_info` and `GET /v1/models`.
 
-`/server_info` has the server's keys in it, in clear: what is not named here is never kept.
+`/server_info` has the server's keys in it, in clear: they are never kept.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from kvfence.engine import fields
+from kvfence.engine.bodies.keys import without_keys
 from kvfence.engine.web import Unanswered, unanswered
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kvfence.engine.web import Web
 
 __all__ = ["ServerFacts", "Unanswered", "fetch", "parse"]
@@ -42,6 +45,8 @@ class ServerFacts:
     allow_auto_truncate: bool | None
     served_models: tuple[str, ...]
     """Of `/v1/models`; empty when it lists none that can be read."""
+    settings: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """By SGLang's names and without key material, for advisories; of a list whether something is in it."""
 
 
 def parse(server_info: bytes, models: bytes) -> ServerFacts:
@@ -61,6 +66,7 @@ def parse(server_info: bytes, models: bytes) -> ServerFacts:
         max_input_tokens=fields.number(said.get("max_req_input_len")),
         reserved_decode_tokens=fields.number(said.get("num_reserved_decode_tokens")),
         allow_auto_truncate=fields.truth(said.get("allow_auto_truncate")),
+        settings=_settings(said),
         served_models=_names(listed),
     )
 
@@ -82,6 +88,13 @@ async def fetch(web: Web, base_url: str) -> ServerFacts | Unanswered:
         return parse(*bodies)
     except ValueError as error:
         return Unanswered(f"the engine's {error}")
+
+
+def _settings(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return single values; of lists and objects whether something is in them, which is what conditions ask."""
+    single = {name: bool(value) if isinstance(value, dict | list) else value for name, value in said.items()}
+    kept, _ = without_keys({n: v for n, v in single.items() if not isinstance(v, str) or len(v) <= fields.NAME_LIMIT})
+    return kept
 
 
 def _names(listed: object) -> tuple[str, ...]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from kvfence.app import operator
 from kvfence.app.settings import Settings, settings_from
+from kvfence.controller.cuts import Cuts
 from kvfence.controller.metrics import REGISTRY
 from kvfence.controller.queue import Key, Priority, WorkQueue
 from kvfence.controller.reconciling import Reconciler
+from kvfence.controller.watchlists import Watchlists
 from kvfence.kube.errors import Unreachable
 from kvfence.kube.kinds import SECRET, SERVICE
 from tests.unit.app.test_settings import GIVEN
@@ -36,7 +39,7 @@ def resynced(kubernetes: FakeKubernetes, seconds: float, settings: Settings = SE
     queue = Noted()
 
     async def go() -> None:
-        task = asyncio.create_task(operator._resync(settings, kubernetes, queue))
+        task = asyncio.create_task(operator._resync(settings, kubernetes, queue, Cuts(None)))
         await asyncio.sleep(seconds)
         assert not task.done()
         task.cancel()
@@ -123,3 +126,23 @@ def test_when_the_watch_ends_the_work_ends_with_it(monkeypatch: pytest.MonkeyPat
         with pytest.raises(RuntimeError, match="of the watch"):
             run(go())
     assert len(stopped) == 1, "and jobs are ended too"
+
+
+def test_when_other_advisories_count_every_pool_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operator, "ADVISORIES_SECONDS", 0.005)
+    queue = Noted()
+    watchlists = Watchlists(tmp_path / "advisories.json")  # which is not there
+    watchlists.current()
+
+    async def go() -> int:
+        task = asyncio.create_task(operator._follow(watchlists, SETTINGS, with_pool(), queue))
+        await asyncio.sleep(0.1)
+        quiet = len(queue.added)
+        for name in ("advisories.json", "advisories.json.sig"):
+            (tmp_path / name).write_bytes(b"none")  # now something else is wrong
+        await asyncio.sleep(1)
+        task.cancel()
+        return quiet
+
+    assert asyncio.run(go()) == 0
+    assert set(queue.added) == {(KEY, Priority.RESYNC)}

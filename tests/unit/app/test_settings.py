@@ -6,7 +6,9 @@ import pytest
 from packaging.version import Version
 
 import kvfence
-from kvfence.app.settings import SettingsError, settings_from
+from kvfence.app.settings import AdvisorySettings, SettingsError, settings_from
+from kvfence.domain.advisories import CutLimit
+from kvfence.domain.severity import Severity
 from kvfence.domain.versions import DEFAULT_FLOORS
 
 GIVEN = {
@@ -105,3 +107,39 @@ def test_a_higher_floor_holds_for_pools_that_only_observe_too_and_the_floor_itse
     floors = settings_from(GIVEN | {"KVFENCE_MINIMUM_VERSION": "0.5.23"}).floors
     assert floors.enforce == DEFAULT_FLOORS.enforce
     assert floors.observe == Version("0.5.23")
+
+
+KEY = "A" * 43 + "="
+
+
+def test_added_advisories_and_how_many_pools_they_may_cut_are_read() -> None:
+    read = settings_from(
+        GIVEN
+        | {
+            "KVFENCE_ADVISORIES": "/etc/kvfence/advisories/advisories.json",
+            "KVFENCE_ADVISORY_KEYS": f"{KEY},{KEY}",
+            "KVFENCE_ADVISORY_CUT_SEVERITY": "critical",
+            "KVFENCE_ADVISORY_CUT_LIMIT": "3",
+        }
+    ).advisories
+    assert str(read.file) == "/etc/kvfence/advisories/advisories.json"
+    assert read.public_keys == (KEY.encode(),) * 2
+    assert read.cuts == CutLimit(Severity.CRITICAL, 3)
+
+
+def test_without_them_nothing_is_added_and_nothing_is_cut() -> None:
+    assert settings_from(GIVEN | {"KVFENCE_ADVISORY_CUT_LIMIT": "3"}).advisories == AdvisorySettings()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ADVISORY_KEYS", "abc"),
+        ("ADVISORY_KEYS", f"{KEY},{KEY},{KEY}"),
+        ("ADVISORY_CUT_SEVERITY", "low"),
+        ("ADVISORY_CUT_LIMIT", "0"),
+    ],
+)
+def test_a_setting_of_advisories_that_is_wrong_is_named(name: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=f"KVFENCE_{name}"):
+        settings_from(GIVEN | {f"KVFENCE_{name}": value})

@@ -7,11 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from packaging.version import Version
 
+from kvfence.domain.advisories import Affected
 from kvfence.kube.client import Object
 from kvfence.kube.kinds import CHILDREN, POD
 from tests.unit.controller.virtual_time import run
 from tests.unit.controller.world import World
+from tests.unit.domain.known_faults import advisory
 
 MakeWorld = Callable[..., World]
 Change = Callable[[Any], object]
@@ -47,6 +50,24 @@ def test_a_spec_that_is_refused_changes_nothing_of_what_runs(world: World, chang
             await world.kill_operator()  # and the same for one that is new
         assert {kind for _, kind, _ in world.kubernetes.wrote_since(writes)} <= {"InferencePool", "Event"}
         assert len(world.told()) == told
+
+    run(go())
+
+
+def test_a_spec_that_an_advisory_refuses_changes_nothing_of_what_runs(world: World) -> None:
+    faulty = advisory(affected=(Affected("sglang", (), (Version("0.5.24"),)),))
+
+    async def go() -> None:
+        world.watchlists._advisories = (faulty,)
+        await world.settle()
+        before = running(world)
+        world.ask_for(lambda spec: spec["engine"]["sglang"].update(version="0.5.24", image="example.com/sglang:2"))
+        for _ in range(2):
+            await world.settle()
+            assert world.conditions()["EngineAllowed"] == ("False", "AdvisoryApplies")
+            assert world.conditions()["TrafficAdmitted"] == ("True", "Admitted")
+            assert running(world) == before
+            await world.kill_operator()
 
     run(go())
 

@@ -15,11 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kvfence.controller.cuts import Cuts
 from kvfence.controller.gathering import Gatherer
 from kvfence.controller.jobs import Jobs
 from kvfence.controller.keys import Keys
 from kvfence.controller.queue import Key, WorkQueue
 from kvfence.controller.reconciling import Reconciler
+from kvfence.controller.watchlists import Watchlists
+from kvfence.domain.advisories import CutLimit
 from kvfence.domain.verdicts import Check, Outcome, Verdict
 from kvfence.domain.versions import DEFAULT_FLOORS
 from kvfence.engine.admission import Signer
@@ -96,6 +99,8 @@ class World:
         """Roles whose engines do not start yet."""
         self.images: dict[str, str] = {}
         """Digests of the images of roles whose tag was moved."""
+        self.watchlists = Watchlists()
+        self.cut_limit: CutLimit | None = None
         self._queue: WorkQueue | None = None
         self._numbers = itertools.count(1)
         self._later: asyncio.Handle | None = None
@@ -110,7 +115,8 @@ class World:
         doors = Doors(self.wire)
         self.reconciler = Reconciler(
             kubernetes=self.kubernetes,
-            gatherer=Gatherer(doors, self.wire, INSTALLATION, DEFAULT_FLOORS),
+            gatherer=Gatherer(doors, self.wire, INSTALLATION, DEFAULT_FLOORS, self.watchlists),
+            cuts=Cuts(self.cut_limit),
             jobs=Jobs(doors, signer),
             installation=INSTALLATION,
             keys=keys,

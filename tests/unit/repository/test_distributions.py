@@ -16,7 +16,7 @@ import kvfence_engine
 
 INFO = {"METADATA", "RECORD", "WHEEL", "licenses/LICENSE"}
 PROJECTS = [
-    (".", "kvfence", "operator", INFO),
+    (".", "kvfence", "operator", INFO | {"entry_points.txt"}),
     ("engine_image", "kvfence_engine", "engine_image", INFO | {"entry_points.txt"}),
 ]
 

@@ -67,12 +67,12 @@ def lock(root: Path) -> str:
 
 
 def test_the_lock_agrees(project: str, lock: str) -> None:
-    assert of_project(project, lock, "dev") == []
+    assert of_project(project, lock, "dev", "operator") == []
 
 
 def test_the_operators_image_gets_what_it_asks_for_as_it_was_tested(root: Path, project: str, lock: str) -> None:
     shipped = (root / OPERATOR).read_text()
-    assert of_project(project, shipped) == []
+    assert of_project(project, shipped, "operator") == []
     assert pins(shipped) - pins(lock) == set()
     assert not any(pin.startswith(("pytest==", "ruff==", "mypy==")) for pin in pins(shipped))
 
@@ -95,17 +95,17 @@ def test_the_routers_image_gets_what_it_asks_for(root: Path) -> None:
 )
 def test_a_changed_project_is_seen(project: str, lock: str, old: str, new: str, expected: str) -> None:
     assert old in project
-    assert any(expected in line for line in of_project(project.replace(old, new), lock, "dev"))
+    assert any(expected in line for line in of_project(project.replace(old, new), lock, "dev", "operator"))
 
 
 def test_a_dependency_that_is_gone_is_seen_in_the_operators_lock(root: Path, project: str) -> None:
-    found = of_project(re.sub(r'    "kopf>=.*\n', "", project), (root / OPERATOR).read_text())
+    found = of_project(re.sub(r'    "kopf>=.*\n', "", project), (root / OPERATOR).read_text(), "operator")
     assert found == ["kopf is in the lock for a requirement that is gone"]
 
 
 def test_a_pin_without_hash_is_seen(project: str, lock: str) -> None:
     bare = re.sub(r"(?<=\npackaging==)(\S+) \\\n(?:    --hash=.*\n)+", r"\1\n", lock)
-    assert "packaging has no hash" in of_project(project, bare, "dev")
+    assert "packaging has no hash" in of_project(project, bare, "dev", "operator")
 
 
 @pytest.mark.parametrize("name", [DEVELOPMENT, OPERATOR, ROUTER])

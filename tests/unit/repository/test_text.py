@@ -18,7 +18,9 @@ FORBIDDEN = {
     "an access token": re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|AKIA[A-Z0-9]{16}|hf_[A-Za-z0-9]{30,})\b"),
 }
 # Links for readers go to these; whatever is fetched comes through a client's own settings, so no other host is named.
-READERS_HOSTS = {"www.apache.org", "github.com", "keepachangelog.com", "semver.org"}
+READERS_HOSTS = {"www.apache.org", "github.com", "keepachangelog.com", "semver.org", "ossf.github.io"}
+# Names rather than addresses: of XML in a plot, and in a warning within recorded logs.
+READERS_HOSTS |= {"www.w3.org", "fastapi.tiangolo.com"}
 # Not hosts that anything is fetched from: names for examples, inside a cluster, in an API group.
 NO_HOST = re.compile(r"(?:^|\.)(?:example|test|invalid|localhost|local|svc|example\.com|example\.org|kvfence\.io)$")
 URL = re.compile(r"\bhttps?://([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,})")

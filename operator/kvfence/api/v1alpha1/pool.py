@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 from kvfence.api.declaring import AS_MAP, ATOMIC, Extended, Int32, Int64, Model, Rule, Tokens, rules
+from kvfence.api.v1alpha1.advisories import Advisories
 from kvfence.api.v1alpha1.engine import ARGUMENT_COUNT, Engine, Image, ModelSource, RoleArgument
 from kvfence.api.v1alpha1.status import PoolStatus
 from kvfence.api.v1alpha1.template import Template
@@ -225,6 +226,8 @@ class PoolSpec(Model):
     """How much context the pool is to offer."""
     integrity: Integrity = Integrity()
     """What protects the KV cache on its way."""
+    advisories: Advisories = Advisories()
+    """What happens when a known fault of an engine's release applies to the pool."""
     strategy: Strategy = Strategy()
     """How a new revision takes the place of the old one."""
 

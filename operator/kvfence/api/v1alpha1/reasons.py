@@ -27,6 +27,8 @@ class Reason(StrEnum):
     """The version has a KV checksum whose verdict cannot be enforced."""
     VERSION_NOT_AS_DECLARED = "VersionNotAsDeclared"
     """A running engine is of another version than the pool declares."""
+    ADVISORY_APPLIES = "AdvisoryApplies"
+    """A known fault of the engine's release applies to the pool. New engines are not let in; those that serve go on."""
 
     # RolesReady
     ENGINES_STARTED = "EnginesStarted"
@@ -87,12 +89,18 @@ class Reason(StrEnum):
     """A door did not take its admission."""
     ROUTER_NOT_READY = "RouterNotReady"
     """No router of the pool is ready."""
+    CUT_BY_ADVISORY = "CutByAdvisory"
+    """A known fault of the engine's release is so grave that the cluster's operator takes pools with it off traffic."""
 
     # Secured
     ALL_DEFENCES_ENFORCED = "AllDefencesEnforced"
     """Nothing in the pool's settings weakens what kvfence promises."""
     DEFENCES_WEAKENED = "DefencesWeakened"
     """A setting of the pool leaves a defence out, or only observes it."""
+    ADVISORY_TOLERATED = "AdvisoryTolerated"
+    """A known fault of the engine's release applies, and the pool asks to serve all the same."""
+    ADVISORIES_INCOMPLETE = "AdvisoriesIncomplete"
+    """Advisories that were added to the operator cannot be used, or are too old."""
 
     # PluginOutdated
     PLUGIN_CURRENT = "PluginCurrent"
