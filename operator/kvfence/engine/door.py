@@ -13,7 +13,7 @@ from yarl import URL
 
 from kvfence.domain.engines import DoorState
 from kvfence.engine import fields
-from kvfence.engine.web import Unanswered, Web, printable, unanswered
+from kvfence.engine.web import DETAIL_LIMIT, Unanswered, Web, printable, unanswered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -211,7 +211,7 @@ def _refused(raw: bytes) -> Refused | None:
     reason, message = said.get("reason"), said.get("message")
     if not isinstance(reason, str) or not isinstance(message, str) or not reason:
         return None
-    return Refused(printable(reason), printable(message))
+    return Refused(printable(reason, DETAIL_LIMIT), printable(message, DETAIL_LIMIT))
 
 
 def _ranks(value: object) -> tuple[RankStatus, ...]:
@@ -246,7 +246,7 @@ def _door(said: Mapping[str, object]) -> DoorState:
 def _fault(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError("fault is not a text")  # noqa: TRY004 - of the answer, not of our code
-    return printable(value)
+    return printable(value, DETAIL_LIMIT)
 
 
 def _object(value: object, name: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import json
 from typing import TYPE_CHECKING, Self
 
 from kvfence.domain.asking import ROOMS, Answer, Fault, Pair, PairAnswer, Question
+from kvfence.engine.completions import completion
 from kvfence.engine.web import BODY_LIMIT, DETAIL_LIMIT, Web, printable
 
 if TYPE_CHECKING:
@@ -64,28 +65,24 @@ class Client:
         reply = await self._web.fetch("POST", f"{url}/v1/completions", body, seconds)
         text, tokens, fault, detail = "", None, reply.fault, reply.detail
         if fault is None and reply.status != 200:
-            fault, detail = Fault.STATUS, printable(reply.body.decode(errors="replace"))
+            fault, detail = Fault.STATUS, printable(reply.body.decode(errors="replace"), DETAIL_LIMIT)
         elif fault is None:
             try:
-                text, tokens = _completion(reply.body)
+                text, tokens = _counted(reply.body)
             except (ValueError, RecursionError) as error:
-                fault, detail = Fault.MALFORMED, printable(str(error))
-        return Answer(reply.status, text, tokens, reply.seconds, fault, detail)
+                fault, detail = Fault.MALFORMED, printable(str(error), DETAIL_LIMIT)
+        raw = (reply.body or reply.part).decode(errors="replace")
+        return Answer(reply.status, text, tokens, reply.seconds, fault, detail, raw=raw)
 
 
-def _completion(raw: bytes) -> tuple[str, int]:
+def _counted(raw: bytes) -> tuple[str, int]:
     """Return text and prompt tokens.
 
     Raises:
-        ValueError: when it is not a completion. The message says what is wrong and quotes nothing of it.
+        ValueError: when it is not a completion, or does not say how many tokens the prompt had.
         RecursionError: when it is nested without end.
     """
-    answer = json.loads(raw)
-    match answer:
-        case {"choices": [{"text": str(text)}], "usage": {"prompt_tokens": int(tokens)}} if tokens >= 0:
-            pass
-        case _:
-            raise ValueError("the answer is not a completion with one text and a count of the prompt's tokens")
-    if isinstance(tokens, bool):  # which Python takes for an int
-        raise ValueError("the count of the prompt's tokens is no number")  # noqa: TRY004
-    return text.encode(errors="replace").decode(), tokens  # half a surrogate pair could not be printed
+    said = completion(raw)
+    if said.prompt_tokens is None:
+        raise ValueError("the answer is not a completion with one text and a count of the prompt's tokens")
+    return said.text, said.prompt_tokens

@@ -13,15 +13,18 @@ import aiohttp
 from yarl import URL
 
 from kvfence.domain.asking import Fault, Reply
+from kvfence.engine.text import DETAIL_LIMIT, printable
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+__all__ = ["BODY_LIMIT", "DETAIL_LIMIT", "Unanswered", "Web", "printable", "unanswered"]
+
 BODY_LIMIT = 1_000_000
 """Bytes of an answer. A completion of 4,096 tokens has some 20,000."""
 
-DETAIL_LIMIT = 300
-"""Characters that are kept of an error's text."""
+WORKER_HEADER = "x-smg-routed-worker-id"
+"""In which smg 1.13 names the engine that answered."""
 
 _HEADERS = {"Accept-Encoding": "identity"}
 
@@ -41,9 +44,10 @@ class Web:
     and that would look like a server that cannot be reached.
     """
 
-    def __init__(self, timeout_seconds: float, body_limit: int = BODY_LIMIT) -> None:
+    def __init__(self, timeout_seconds: float, body_limit: int = BODY_LIMIT, api_key: str | None = None) -> None:
         self._timeout = timeout_seconds
         self._body_limit = body_limit
+        self._headers = _HEADERS if api_key is None else {**_HEADERS, "Authorization": f"Bearer {api_key}"}
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -77,39 +81,37 @@ class Web:
         began = time.monotonic()
         status: int | None = None
         raw, fault, detail = b"", None, ""
+        came = bytearray()
+        worker: str | None = None
         try:
             async with self._session.request(
                 method,
                 URL(url, encoded=True),
                 data=body,
-                headers=_HEADERS if body is None else {**_HEADERS, "Content-Type": "application/json"},
+                headers=self._headers if body is None else {**self._headers, "Content-Type": "application/json"},
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=limit),
             ) as response:
-                status = response.status
-                raw = await self._read(response)
+                status, worker = response.status, response.headers.get(WORKER_HEADER)
+                raw = await self._read(response, came)
         except TimeoutError:
             fault = Fault.TIMED_OUT
         except _TooLargeError:
             fault = Fault.TOO_LARGE
         except (ValueError, aiohttp.ClientResponseError) as error:  # this one: what came is not HTTP
-            fault, detail = Fault.MALFORMED, printable(str(error))
+            fault, detail = Fault.MALFORMED, printable(str(error), DETAIL_LIMIT)
         except (aiohttp.ClientError, OSError) as error:
-            fault, detail = Fault.UNREACHABLE, printable(str(error))
-        return Reply(status, raw, time.monotonic() - began, fault, detail)
+            fault, detail = Fault.UNREACHABLE, printable(str(error), DETAIL_LIMIT)
+        part = b"" if fault is None else bytes(came[: self._body_limit])
+        named = None if worker is None else printable(worker, DETAIL_LIMIT)
+        return Reply(status, raw, time.monotonic() - began, fault, detail, part=part, worker=named)
 
-    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
-        raw = bytearray()
+    async def _read(self, response: aiohttp.ClientResponse, raw: bytearray) -> bytes:
         async for chunk in response.content.iter_any():
             raw += chunk
             if len(raw) > self._body_limit:
                 raise _TooLargeError
         return bytes(raw)
-
-
-def printable(text: str) -> str:
-    """Return the beginning of a text from outside, on one line."""
-    return "".join(c if c.isprintable() else " " for c in text[:DETAIL_LIMIT])
 
 
 def unanswered(what: str, reply: Reply) -> Unanswered:
