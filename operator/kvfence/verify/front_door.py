@@ -13,8 +13,9 @@ from urllib.parse import urlsplit
 
 from kvfence.domain.asking import PASS_FIELD, Fault, Reply
 from kvfence.domain.verdicts import Check, Outcome, Verdict
-from kvfence.verify.asking import Finding, failed, longest_prompt, not_judged, worst
+from kvfence.verify.asking import longest_prompt
 from kvfence.verify.closed_paths import CLOSED
+from kvfence.verify.judging import Finding, failed, not_judged, refusal, worst
 from kvfence.verify.overlong import REFUSED_SECONDS, TOKENIZED_PER_SECOND, too_long_text
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ NAMED = 3
 """How many of several findings a message names."""
 
 _NOT_THERE = frozenset({404, 405})
-_REFUSALS = frozenset({400, 413, 422})
 _FITTING = "The quick river runs over a lazy hill"
 _ANSWER_TOKENS = 4
 
@@ -180,24 +180,12 @@ async def _overlong(web: Asker, front: Front, passes: Iterator[str]) -> Finding 
     prompt = too_long_text(longest, random.SystemRandom())
     seconds = REFUSED_SECONDS + longest / TOKENIZED_PER_SECOND
     for form, fields in _FORMS.items():
-        what = f"a text of more than {longest} tokens ({form}), which does not fit"
         reply = await _complete(web, front, prompt, _shown(passes) | fields, seconds)
-        if found := _judge_refusal(what, reply, seconds):
-            return found
+        if found := refusal("the front", reply, seconds):
+            return Finding(
+                found.outcome, f"a text of more than {longest} tokens ({form}), which does not fit: {found.words}"
+            )
     return None
-
-
-def _judge_refusal(what: str, reply: Reply, seconds: float) -> Finding | None:
-    status = reply.status
-    if status is not None and 200 <= status < 300:
-        return failed(f"{what}, was answered with {status}")
-    if reply.fault is Fault.TIMED_OUT or reply.seconds > seconds:
-        return failed(f"{what}, was not refused within {seconds:.0f} s")
-    if status is None or status == 503:  # that one: no engine to be had, or a door that is shut
-        return not_judged(f"the front {_what_came(reply)} to {what}")
-    if status >= 500:
-        return failed(f"{what}, was answered with {status}, where a 4xx was due")
-    return None if status in _REFUSALS else not_judged(f"{what}, was answered with {status}")
 
 
 async def _complete(web: Asker, front: Front, prompt: str, fields: dict[str, Any], seconds: float) -> Reply:

@@ -10,7 +10,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from kvfence.verify import markers
-from kvfence.verify.asking import Finding, Limits, Run, contradiction, crossed, not_judged, unanswered, worst
+from kvfence.verify.asking import Limits, Run, legs
+from kvfence.verify.judging import Finding, contradiction, crossed, not_judged, unanswered, worst
 
 if TYPE_CHECKING:
     from kvfence.domain.asking import PairAnswer
@@ -35,15 +36,20 @@ _ADDED = ANSWER_TOKENS + 1
 
 
 def sizes(limits: Limits) -> tuple[int, ...]:
-    """Return the characters of the prompts with markers; none when the cap leaves no room for two.
+    """Return the characters of the prompts with markers; see `sizes_under`."""
+    return sizes_under(limits.cap, limits.page_size)
+
+
+def sizes_under(cap: int, page_size: int) -> tuple[int, ...]:
+    """Return the characters of the prompts with markers; none when a cap in tokens leaves no room for two.
 
     If each character is one token, they and their answers fit into half of the cap, all at once. They differ by parts
     of a page, so that their last pages are filled to different degrees.
     """
     for count in (AT_ONCE, 2):
-        room = min(LARGEST, limits.cap // 2 // count - _ADDED)
+        room = min(LARGEST, cap // 2 // count - _ADDED)
         if room >= SMALLEST:
-            part = max(1, limits.page_size // count)
+            part = max(1, page_size // count)
             return tuple(max(SMALLEST, room - i * part) for i in range(count))
     return ()
 
@@ -66,24 +72,21 @@ async def prove(run: Run, limits: Limits, planted: tuple[str, ...]) -> Finding |
     if not characters:
         return not_judged(f"a cap of {limits.cap} tokens leaves no room for two requests with markers at the same time")
     used = planted[: len(characters)]
-    prompts = [_copying(marker, size) for marker, size in zip(used, characters, strict=True)]
+    prompts = [markers.copying(marker, size) for marker, size in zip(used, characters, strict=True)]
     answers = await asyncio.gather(*(run.ask(prompt, ANSWER_TOKENS) for prompt in prompts))
     found = worst(_judge(answer, own, planted) for answer, own in zip(answers, used, strict=True))
     if found is not None:
         return found
     asking = markers.asking_prompt(min(characters) + 1)
     asked = await asyncio.gather(*(run.ask(asking, ANSWER_TOKENS) for _ in range(ASKING)))
-    return worst(crossed(answer, planted) or contradiction(answer) or unanswered(answer) for answer in asked)
-
-
-def _copying(marker: str, characters: int) -> str:
-    """Return a prompt with the marker as far ahead of its end as there is room: it is to be read back across pages."""
-    return markers.copying_prompt(marker, characters, characters - len(markers.LEAD))
+    said = [legs(answer) for answer in asked]
+    return worst(crossed(one, planted) or contradiction(one) or unanswered(one) for one in said)
 
 
 def _judge(answer: PairAnswer, own: str, planted: tuple[str, ...]) -> Finding | None:
     foreign = tuple(marker for marker in planted if marker != own)
-    wrong = crossed(answer, foreign) or contradiction(answer) or unanswered(answer)
+    both = legs(answer)
+    wrong = crossed(both, foreign) or contradiction(both) or unanswered(both)
     if wrong is not None or markers.found(answer.decode.text, (own,)):
         return wrong
     return not_judged(

@@ -105,6 +105,15 @@ def copying_prompt(marker: str, characters: int, distance: int) -> str:
     return filler(before) + LEAD + marker + filler(between) + LEAD
 
 
+def copying(marker: str, characters: int) -> str:
+    """Return a copying prompt with the marker as far ahead of its end as there is room: to be read back across pages.
+
+    Raises:
+        ValueError: when there is no room for it.
+    """
+    return copying_prompt(marker, characters, characters - len(LEAD))
+
+
 def asking_prompt(tokens: int, begin_tokens: int = 1) -> str:
     """Return a prompt that says no marker and ends with the lead: whoever answers with one has read another's KV.
 

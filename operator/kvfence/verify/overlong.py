@@ -18,28 +18,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kvfence.domain.asking import Fault
 from kvfence.verify import markers
-from kvfence.verify.asking import (
+from kvfence.verify.asking import Limits, Run, legs
+from kvfence.verify.judging import (
     Finding,
-    Limits,
-    Run,
     contradiction,
     crossed,
-    failed,
-    is_success,
-    legs,
     not_judged,
+    not_refused,
     unanswered,
-    what_came,
     worst,
+    wrong_count,
 )
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterable
 
-    from kvfence.domain.asking import Answer, PairAnswer
+    from kvfence.domain.asking import PairAnswer
 
 TOKENS = range(220, 250)
 """See the module for why these."""
@@ -53,12 +48,6 @@ REFUSED_SECONDS = 5.0
 
 TOKENIZED_PER_SECOND = 100_000
 """What a slow tokenizer does, in tokens: a text is refused by its length only after that."""
-
-_REFUSALS = frozenset({400, 413, 422})
-"""Statuses that say that the request is at fault. Others in the 4xx say something about rights, paths or load."""
-
-_UNAVAILABLE = frozenset({503})
-"""What a door says that is shut or does not know the pass, and an engine that goes away: nothing about the length."""
 
 _INPUT_KEPT = 6
 """`max_req_input_len` is that much below context and pool."""
@@ -100,7 +89,7 @@ async def prove(run: Run, limits: Limits, planted: tuple[str, ...]) -> Finding |
     if not lengths:
         return not_judged(f"a cap of {limits.cap} tokens leaves no room for a prompt")
     for length in lengths:
-        answer = await run.ask(_ids(length, run.chance), ANSWER_TOKENS)
+        answer = await run.ask(ids(length, run.chance), ANSWER_TOKENS)
         if found := _judge_accepted(answer, length, planted):
             return _at(f"a prompt of {length} tokens, which fits", found)
     seconds = REFUSED_SECONDS + limits.longest / TOKENIZED_PER_SECOND
@@ -108,7 +97,7 @@ async def prove(run: Run, limits: Limits, planted: tuple[str, ...]) -> Finding |
     if found := _judge_refused(answer, seconds, planted):
         return _at(f"a text of more than {limits.longest} tokens, which does not fit", found)
     for length in refused_lengths(limits):
-        answer = await run.ask(_ids(length, run.chance), ANSWER_TOKENS, REFUSED_SECONDS)
+        answer = await run.ask(ids(length, run.chance), ANSWER_TOKENS, REFUSED_SECONDS)
         if found := _judge_refused(answer, REFUSED_SECONDS, planted):
             return _at(f"a prompt of {length} tokens, which does not fit", found)
     return None
@@ -119,7 +108,7 @@ def too_long_text(longest: int, chance: random.Random) -> str:
     return " ".join(chance.choices("23456789", k=longest + 1)) + markers.LEAD
 
 
-def _ids(length: int, chance: random.Random) -> tuple[int, ...]:
+def ids(length: int, chance: random.Random) -> tuple[int, ...]:
     """Return a prompt that nobody asked before: one that is in the prefix cache would need less room."""
     return tuple(chance.choices(TOKENS, k=length))
 
@@ -129,35 +118,11 @@ def _at(what: str, found: Finding) -> Finding:
 
 
 def _judge_accepted(answer: PairAnswer, length: int, planted: tuple[str, ...]) -> Finding | None:
-    wrong = (_wrong_count(leg, said, length) for leg, said in legs(answer))
-    return worst([crossed(answer, planted), contradiction(answer), *wrong, unanswered(answer)])
+    both = legs(answer)
+    wrong = (wrong_count(leg, said, length) for leg, said in both)
+    return worst([crossed(both, planted), contradiction(both), *wrong, unanswered(both)])
 
 
-def _wrong_count(leg: str, answer: Answer, length: int) -> Finding | None:
-    if answer.prompt_tokens is None or answer.prompt_tokens == length:
-        return None
-    return failed(f"{leg} counted {answer.prompt_tokens} tokens")
-
-
-def _judge_refused(answer: PairAnswer, seconds: float, planted: Iterable[str]) -> Finding | None:
-    leaked = crossed(answer, tuple(planted))
-    if leaked is not None:
-        return leaked
-    found = [one for leg, said in legs(answer) if (one := _judge_refusal(leg, said, seconds)) is not None]
-    first = worst(found)
-    if first is None:
-        return None
-    return Finding(first.outcome, ", and ".join(one.words for one in found if one.outcome is first.outcome))
-
-
-def _judge_refusal(leg: str, answer: Answer, seconds: float) -> Finding | None:
-    status = answer.status
-    if is_success(answer):
-        return failed(f"{leg} answered {status} where it had to refuse")
-    if answer.fault is Fault.TIMED_OUT or answer.seconds > seconds:
-        return failed(f"{leg} did not refuse within {seconds:.0f} s")
-    if status is None or status in _UNAVAILABLE:
-        return not_judged(f"{leg} {what_came(answer)}")
-    if status >= 500:
-        return failed(f"{leg} answered {status} where it had to refuse with a 4xx")
-    return None if status in _REFUSALS else not_judged(f"{leg} answered {status}, which says nothing about the length")
+def _judge_refused(answer: PairAnswer, seconds: float, planted: tuple[str, ...]) -> Finding | None:
+    both = legs(answer)
+    return crossed(both, planted) or not_refused(both, seconds)

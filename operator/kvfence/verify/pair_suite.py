@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 from kvfence.domain.verdicts import Check, Outcome, Verdict
 from kvfence.verify import isolation, markers, overlong
-from kvfence.verify.asking import Asker, Finding, Limits, Run, Subject
+from kvfence.verify.asking import Asker, Limits, Run, Subject
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Iterator
+
+    from kvfence.verify.judging import Finding
 
 __all__ = ["Limits", "Subject", "passes_needed", "prove_pair"]
 

@@ -219,7 +219,7 @@ def test_a_200_without_a_completion_fails(tokens: Any) -> None:
 
 @pytest.mark.parametrize("status", [200, 206, 500, 502, 504])
 def test_an_over_long_prompt_that_is_not_refused_fails(status: int) -> None:
-    assert_failed(completing(False, saying(status)).proven(), "(plain)", f"was answered with {status}")
+    assert_failed(completing(False, saying(status)).proven(), "(plain)", f"answered {status} where it had to refuse")
 
 
 @pytest.mark.parametrize("status", [401, 404, 429, 503, 302])
@@ -229,7 +229,7 @@ def test_what_says_nothing_about_the_length_is_not_judged(status: int) -> None:
 
 @pytest.mark.parametrize("answer", [failing(Fault.TIMED_OUT), failing(Fault.TIMED_OUT, 400), saying(400, seconds=5.5)])
 def test_an_over_long_prompt_that_hangs_fails(answer: Answer) -> None:
-    assert_failed(completing(False, answer).proven(), "was not refused within 5 s")
+    assert_failed(completing(False, answer).proven(), "did not refuse within 5 s")
 
 
 def test_refusals_get_five_seconds_and_the_time_to_count_the_tokens() -> None:
@@ -242,7 +242,7 @@ def test_an_over_long_prompt_that_is_streamed_must_be_refused_too() -> None:
     front = StubFront()
     error = saying(200, b'data: {"error": {"code": 400}}\n\ndata: [DONE]\n\n')
     front.broken[COMPLETE] = lambda body: (error if body.get("stream") else front.complete)(body)
-    assert_failed(front.proven(), "(streamed)", "was answered with 200")
+    assert_failed(front.proven(), "(streamed)", "answered 200 where it had to refuse")
 
 
 @pytest.mark.parametrize(

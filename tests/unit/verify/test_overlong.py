@@ -165,8 +165,8 @@ def test_a_marker_in_an_answer_to_an_over_long_prompt_is_named_before_the_status
     ("broken", "words"),
     [
         (refusal(503), "answered 503"),
-        (refusal(404), "answered 404, which says nothing about the length"),
-        (refusal(429), "answered 429, which says nothing about the length"),
+        (refusal(404), "answered 404"),
+        (refusal(429), "answered 429"),
         (refusal(307), "answered 307, which says nothing about the length"),
         (Answer(None, "", None, 0.1, Fault.UNREACHABLE), "could not be reached"),
         (Answer(None, "", None, 0.1, Fault.MALFORMED), "gave an answer that is no completion"),

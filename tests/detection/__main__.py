@@ -1,0 +1,5 @@
+"""`python -m tests.detection`."""
+
+from tests.detection.cli import main
+
+main()
