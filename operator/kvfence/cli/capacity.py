@@ -180,17 +180,13 @@ def _refused(why: str, output: Format) -> int:
 
 def _printed(found: Estimate, asked: Asked, output: Format) -> int:
     import json  # noqa: PLC0415
-    import sys  # noqa: PLC0415
 
     from kvfence.cli.capacity_report import as_json, show, verdict  # noqa: PLC0415
-    from kvfence.cli.output import console  # noqa: PLC0415
+    from kvfence.cli.output import draw  # noqa: PLC0415
     from kvfence.domain.estimate import Verdict  # noqa: PLC0415
 
     if output is Format.JSON:
         write(json.dumps(as_json(found, asked), indent=2) + "\n")
     else:
-        screen = console(sys.stdout)
-        with screen.capture() as shown:  # rich itself would end the process, with 1, when the reader is gone
-            show(found, asked, screen)
-        write(shown.get())
+        draw(lambda screen: show(found, asked, screen))
     return {Verdict.FITS: 0, Verdict.DOES_NOT_FIT: 1, Verdict.CANNOT_TELL: 2}[verdict(found, asked)]

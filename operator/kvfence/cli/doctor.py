@@ -170,9 +170,7 @@ def _print_json(report: Report) -> None:
 
 
 def _print_table(report: Report) -> None:
-    import sys  # noqa: PLC0415
-
-    from kvfence.cli.output import console  # noqa: PLC0415
+    from kvfence.cli.output import draw  # noqa: PLC0415
     from kvfence.cli.table import show  # noqa: PLC0415
 
-    show(report, console(sys.stdout))
+    draw(lambda screen: show(report, screen))

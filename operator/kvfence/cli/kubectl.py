@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
+import os
+import signal
 import subprocess
 import time
 from dataclasses import dataclass
@@ -13,7 +16,7 @@ from kvfence.cli.threads import in_thread
 from kvfence.engine.text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from kvfence.domain.diagnosis.seen import Seen
 
@@ -59,27 +62,13 @@ class Kubectl:
     async def say(self, *arguments: str, seconds: float = SECONDS) -> Said:
         """Run it and return what it prints; nothing is raised but when this is cancelled."""
         try:
-            process = await asyncio.create_subprocess_exec(
-                *self.arguments(*arguments),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-            )
-        except OSError as error:
-            return Said(b"", _not_started(error))
-        try:
             async with asyncio.timeout(seconds):
-                out, words = await asyncio.gather(_bounded(process.stdout, LIMIT), _bounded(process.stderr, ERRORS))
-                status = await process.wait()
+                found = await self._run(lambda out: _bounded(out, LIMIT), arguments, seconds)
         except TimeoutError:
             return Said(b"", f"kubectl did not answer within {seconds:.0f} s.")
         except _TooMuchError:
             return Said(b"", f"kubectl printed more than {LIMIT:,} bytes.")
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        return Said(out) if status == 0 else Said(b"", last_words(words, status))
+        return Said(b"", found) if isinstance(found, str) else Said(found)
 
     async def stream(self, read: Reader, *arguments: str, idle: float = SECONDS) -> tuple[Seen, ...] | str:
         """Run it, and hand what it prints to a reader in a thread as it comes, however much it is.
@@ -93,12 +82,24 @@ class Kubectl:
             What the reader returned, or why kubectl failed.
         """
         try:
+            return await self._run(lambda out: _whole(read, out), arguments, idle)
+        except TimeoutError:
+            return f"kubectl sent nothing for {idle:.0f} s."
+
+    async def _run(self, read: Callable[[Watched], T], arguments: Sequence[str], idle: float) -> T | str:
+        """Run it, and return what a reader in a thread makes of what it prints, or why it failed.
+
+        Raises:
+            TimeoutError: it printed nothing for so long.
+        """
+        try:
             process = subprocess.Popen(  # noqa: ASYNC220 - a pipe that blocks, as readers of files want it
                 self.arguments(*arguments),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 bufsize=0,
+                start_new_session=True,  # a wrapper's own children hold the pipes too, and go with it
             )
         except OSError as error:
             return _not_started(error)
@@ -107,15 +108,13 @@ class Kubectl:
         out, errors = Watched(cast("io.RawIOBase", process.stdout)), cast("BinaryIO", process.stderr)
         try:
             reading = asyncio.gather(
-                in_thread(lambda: _whole(read, out)),
-                in_thread(lambda: end_of(errors, ERRORS)),
-                in_thread(process.wait),
+                in_thread(lambda: read(out)), in_thread(lambda: end_of(errors, ERRORS)), in_thread(process.wait)
             )
+            reading.add_done_callback(_retrieved)  # when it is given up nobody asks how it ended
             found, words, status = await _unless_idle(reading, out, idle)
-        except TimeoutError:
-            return f"kubectl sent nothing for {idle:.0f} s."
         finally:
-            process.kill()  # then the threads that read from it end, too
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # then the threads that read from it end, too
             await in_thread(process.wait)
         return found if status == 0 else last_words(words, status)
 
@@ -167,6 +166,11 @@ async def _unless_idle(reading: asyncio.Future[T], out: Watched, seconds: float)
             raise TimeoutError
 
 
+def _retrieved(done: asyncio.Future[T]) -> None:
+    if not done.cancelled():
+        done.exception()
+
+
 def last_words(words: bytes, status: int) -> str:
     """Return as one sentence why kubectl failed: the last line of what it said."""
     lines = [line for line in words.decode(errors="replace").splitlines() if line.strip()]
@@ -198,13 +202,18 @@ def end_of(errors: BinaryIO, limit: int) -> bytes:
     return kept
 
 
-async def _bounded(stream: asyncio.StreamReader | None, limit: int) -> bytes:
-    assert stream is not None
+def _bounded(out: Watched, limit: int) -> bytes:
+    """Read to the end.
+
+    Raises:
+        _TooMuchError: it is more than the limit.
+    """
     read = bytearray()
-    while piece := await stream.read(1 << 16):
-        read += piece
-        if len(read) > limit:
-            raise _TooMuchError
+    with out:
+        while piece := out.read(PIECE):
+            read += piece
+            if len(read) > limit:
+                raise _TooMuchError
     return bytes(read)
 
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, TextIO
 from kvfence.engine.text import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import Console
 
 WITHOUT_TERMINAL = 80
@@ -23,13 +25,22 @@ class Format(StrEnum):
     JSON = "json"
 
 
+class ReaderGoneError(Exception):
+    """Whoever read standard output went away. No OSError: click would end the process with 1, which is a finding."""
+
+
 def write(text: str) -> None:
     """Write to standard output.
 
     Raises:
+        ReaderGoneError: whoever read it went away.
         OSError: it takes no more; `kvfence.cli.program` has the words for that.
     """
-    sys.stdout.write(text)
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        raise ReaderGoneError from error
 
 
 def note(text: str) -> None:
@@ -60,6 +71,18 @@ def console(stream: TextIO) -> Console:
         legacy_windows=False,
         force_interactive=False,
     )
+
+
+def draw(show: Callable[[Console], None]) -> None:
+    """Draw on standard output. rich itself would end the process, with 1, when whoever reads it is gone.
+
+    Raises:
+        OSError: as `write`.
+    """
+    screen = console(sys.stdout)
+    with screen.capture() as shown:
+        show(screen)
+    write(shown.get())
 
 
 def _columns(stream: TextIO) -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from kvfence.cli.commands import root
+from kvfence.cli.output import ReaderGoneError
 from kvfence.engine.text import printable
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ def _run(argv: Sequence[str]) -> int:
         return INTERRUPTED
     except USAGE_ERROR as error:
         return _refused(error)
+    except ReaderGoneError:
+        raise BrokenPipeError from None
     except Exception as error:
         if isinstance(error, OSError) and error.errno in NO_ROOM and error.filename is None:
             raise

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import signal
 import subprocess
@@ -122,6 +124,8 @@ def test_ctrl_c_ends_a_doctor_who_waits_for_a_pipe() -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment(),
+        # whoever runs the tests in the background has had the signal ignored, and that is inherited
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - it is all that it does
     )
     assert process.stdin is not None
     process.stdin.write(b"a line\n" * 100_000)  # more than a pipe holds: when it is written, the doctor is reading
@@ -199,3 +203,16 @@ def test_the_module_can_be_run() -> None:
     done = kvfence_("version")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("kvfence ")
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_a_reader_that_goes_away_is_told_from_a_finding(output: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Gone(io.StringIO):
+        def write(self, text: str) -> int:
+            if text:
+                raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+            return 0
+
+    monkeypatch.setattr("sys.stdout", Gone())
+    log = next((Path(__file__).resolve().parents[2] / "field" / "logs").glob("001*"))
+    assert run(["kvfence", "doctor", "--output", output, str(log)]) == 141

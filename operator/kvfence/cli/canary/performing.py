@@ -11,7 +11,7 @@ from kvfence.cli.canary.junit import as_junit
 from kvfence.cli.canary.report import ExitCode, Output
 from kvfence.cli.canary.running import Course, Screen, examine
 from kvfence.cli.canary.table import show
-from kvfence.cli.output import console, note, write
+from kvfence.cli.output import console, draw, note, write
 
 if TYPE_CHECKING:
     from kvfence.cli.canary.asked import Asked
@@ -33,7 +33,7 @@ def perform(asked: Asked, output: Output) -> ExitCode:
         case Output.JUNIT:
             write(as_junit(report))
         case Output.TABLE:
-            show(report, console(sys.stdout))
+            draw(lambda screen: show(report, screen))
     return report.exit_code
 
 
