@@ -228,13 +228,13 @@ CASES = [
         "answers for it",
         f"{EXEMPTIONS}[0].who",
     ),
-    Case("an exemption by nobody", EXEMPTIONS, [EXEMPT | {"who": ""}], [EXEMPT], "at least 1", f"{EXEMPTIONS}[0].who"),
+    Case("an exemption by nobody", EXEMPTIONS, [EXEMPT | {"who": ""}], [EXEMPT], "answers", f"{EXEMPTIONS}[0].who"),
     Case(
         "an exemption without a reason",
         EXEMPTIONS,
         [EXEMPT | {"reason": ""}],
         [EXEMPT],
-        "at least 1 chars long",
+        "does no harm here",
         f"{EXEMPTIONS}[0].reason",
     ),
     Case(

@@ -31,13 +31,13 @@ class AdvisoryExemption(Model):
     """Id of the advisory, or one of its aliases."""
     who: Annotated[
         str,
-        Field(min_length=1, max_length=128),
+        Field(max_length=128),
         Extended(Rule("self.matches('\\\\S')", "who: name somebody who answers for it")),
     ]
     """Who decided it: a name that a colleague can ask."""
     reason: Annotated[
         str,
-        Field(min_length=1, max_length=1024),
+        Field(max_length=1024),
         Extended(Rule("self.matches('\\\\S')", "reason: say why it does no harm here")),
     ]
     """Why the advisory does no harm here."""
