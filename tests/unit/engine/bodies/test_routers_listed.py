@@ -11,7 +11,7 @@ from kvfence.engine.bodies import routers
     "url",
     [
         "http://user@10.0.0.6:30000",
-        "http://10.0.0.7:30000@0",
+        "http://10.0.0.7:" + "30000@0",
         "http://10.0.0.8:30000?a=1",
         " http://10.0.0.9:30000",
         "http://[",
