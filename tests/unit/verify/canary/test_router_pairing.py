@@ -38,7 +38,7 @@ class Router(Spoiled):
     """Requests and tokens of other users at each question."""
     silent: set[str] = field(default_factory=set)
     """Engines without counters."""
-    late: int = 0
+    late: float = 0
     """Readings after a question that still show the old counters."""
     met: set[tuple[str, ...]] = field(default_factory=set)
     counts: dict[str, list[int]] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Router(Spoiled):
         self.met.add(pair)
         tokens = len(call.body["prompt"]) + 1
         for url in pair:
-            self.pending.append([self.late * len(self.counts), url, tokens])
+            self.pending.append([int(self.late * len(self.counts)), url, tokens])
         for url, (requests, more) in self.others.items():
             self.counts[url][0] += requests
             self.counts[url][1] += more
@@ -166,7 +166,7 @@ def test_the_requests_of_others_are_not_taken_for_a_question_that_is_not_counted
 
 
 def test_without_counts_of_tokens_one_reading_is_not_enough() -> None:
-    result = judge(ToTheFirst(late=1, counts_tokens=False, others={P2: (1, 0)}))
+    result = judge(ToTheFirst(names_decode=True, late=0.5, counts_tokens=False, others={P2: (1, 0)}))
     assert f"{P2} with {D1}: none" in result.evidence
 
 
