@@ -53,13 +53,16 @@ def known(name: str, url: str, seen: Sequence[Seen]) -> Known:
         )
         for one in engines
     )
+    context = _least(believed(engine.context_length) for engine in engines)
+    if any(one.ranks_untold for one in engines):
+        ranks = (*ranks, Known(name, url, context_length=context))  # those have pools of their own
     pages = {believed(engine.page_size) for engine in engines}
     versions = {engine.version for engine in engines}
     return Known(
         name,
         url,
         kv_pool_tokens=_least(believed(engine.kv_pool_tokens) for engine in engines),
-        context_length=_least(believed(engine.context_length) for engine in engines),
+        context_length=context,
         max_input_tokens=_least(believed(engine.max_input_tokens) for engine in engines),
         page_size=pages.pop() if len(pages) == 1 else None,
         version=versions.pop() if len(versions) == 1 else None,

@@ -13,7 +13,7 @@ from kvfence.cli.canary import here
 from kvfence.cli.canary.asked import Asked, Pace, WrongUsageError
 from kvfence.cli.canary.callers import ByName
 from kvfence.cli.canary.counted import CountedWeb
-from kvfence.cli.canary.discovery import Found, NotToldError, Ways, discover
+from kvfence.cli.canary.discovery import GETS, Found, NotToldError, Ways, discover
 from kvfence.engine.caller import Caller
 from kvfence.verify.canary.session import Budget, Session
 from tests.unit.cli.canary.servers import Server, at, info
@@ -152,9 +152,8 @@ async def behind(router: Server, *engines: Server, change: Change = lambda asked
         return await asyncio.to_thread(lambda: found_at(url, change))
 
 
-def found_at(url: str, change: Change) -> Found:
-    async def run() -> Found:
-        budget = Budget(100, 100_000, 0)
+def found_at(url: str, change: Change, budget: Budget | None = None) -> Found:
+    async def run(budget: Budget) -> Found:
         async with (
             CountedWeb(budget, KEY) as web,
             CountedWeb(budget) as strangers,
@@ -163,7 +162,7 @@ def found_at(url: str, change: Change) -> Found:
             ways = Ways(web, strangers, lambda target: Session(caller, target, budget, random.Random(1), 5.0), budget)
             return await discover(change(Asked((url,), (), PACE, api_key=KEY)), ways)
 
-    return asyncio.run(run())
+    return asyncio.run(run(budget or Budget(100, 100_000, 0)))
 
 
 def test_engines_behind_a_router_are_asked_what_they_are_without_the_users_key() -> None:
@@ -182,6 +181,32 @@ def test_engines_that_cannot_be_reached_are_said() -> None:
     given = asyncio.run(behind(Server(workers=("http://127.0.0.1:9", "ftp://127.0.0.1/x")), Server(info("prefill"))))
     assert len(given.target.engines) == 1
     assert any(note.startswith("1 of the router's ") for note in given.notes)
+
+
+async def many(engine: Server, budget: Budget) -> Found:
+    async with at(engine) as url, at(Server(workers=tuple(f"{url}/{n}" for n in range(64)))) as router:
+        return await asyncio.to_thread(lambda: found_at(router, lambda asked: asked, budget))
+
+
+def test_a_router_that_lists_many_addresses_has_few_of_them_contacted_and_says_which_were_not() -> None:
+    engine, budget = Server(info("prefill")), Budget(500, 100_000, 0)
+    given = asyncio.run(many(engine, budget))
+    contacted = {path.split("/")[1] for path, _ in engine.seen}
+    assert len(contacted) == 16
+    assert len(engine.seen) <= budget.reads <= 17 * GETS, "all of them were counted"
+    assert given.target.has_more_engines
+    assert any("/16, " in note and "and 45 more" in note for note in given.notes), given.notes
+
+
+def test_no_more_engines_are_contacted_than_the_budget_pays_for() -> None:
+    engine, budget = Server(info("prefill")), Budget(60, 100_000, 0)
+    asyncio.run(many(engine, budget))
+    assert 0 < len(engine.seen) <= budget.reads <= 60
+
+
+def test_a_budget_that_is_spent_before_anything_is_known_is_said() -> None:
+    with pytest.raises(NotToldError, match="--max-requests"):
+        found_at("http://127.0.0.1:9", lambda asked: asked, Budget(500, 100_000, 0, reads=500))
 
 
 def test_a_local_target_may_be_attacked() -> None:
