@@ -26,6 +26,7 @@ from kvfence.controller.metrics import (
     RESYNCS,
     ApiWrites,
 )
+from kvfence.controller.pool_objects import key_of
 from kvfence.controller.queue import Priority, WorkQueue
 from kvfence.controller.reconciling import Reconciler
 from kvfence.controller.watchlists import Watchlists
@@ -170,7 +171,7 @@ async def _look_at_all(settings: Settings, kubernetes: Kubernetes, queue: WorkQu
     """Have every pool looked at; return them."""
     pools = await _pools(settings, kubernetes)
     for pool in pools:
-        queue.add((pool["metadata"]["namespace"], pool["metadata"]["name"]), Priority.RESYNC)
+        queue.add(key_of(pool), Priority.RESYNC)
     return pools
 
 

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING
 
 from kvfence.api.v1alpha1.conditions import ConditionType
 from kvfence.api.v1alpha1.reasons import Reason
+from kvfence.controller.pool_objects import key_of
 from kvfence.domain.advisories import CutLimit, Running, limit_cuts
 from kvfence.domain.advisory_gate import gravest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
-    from kvfence.api.v1alpha1.conditions import Condition
     from kvfence.controller.pool_objects import Object
     from kvfence.controller.queue import Key
     from kvfence.domain.observed import Observed
+
+_CUT = (ConditionType.TRAFFIC_ADMITTED, Reason.CUT_BY_ADVISORY)
+"""Type and reason of the condition that says so."""
 
 
 @dataclass
@@ -33,8 +36,9 @@ class Cuts:
     def begin(self, pools: Iterable[Object]) -> None:
         """Count the pools that an operator before this one has cut, before any is looked at."""
         for pool in pools:
-            key = (str(pool["metadata"]["namespace"]), str(pool["metadata"]["name"]))
-            if self.limit is not None and _says_cut((pool.get("status") or {}).get("conditions") or ()):
+            conditions = (pool.get("status") or {}).get("conditions") or ()
+            if self.limit is not None and _CUT in [(one.get("type"), one.get("reason")) for one in conditions]:
+                key = key_of(pool)
                 self._pools[key] = Running(_name(key), self.limit.severity, cut=True)
 
     def judge(self, key: Key, observed: Observed) -> bool:
@@ -43,12 +47,16 @@ class Cuts:
         A pool stands cut until no such advisory applies to any of its engines. While one of them does not answer, that
         is not known, and it stays: else its place would be free for the next pool.
         """
+        if self.limit is None:
+            return False
         worst = gravest(observed)
         under = worst.severity if worst is not None else None
         before = self._pools.get(key)
-        was_cut = before.cut if before is not None else _told(observed.status.conditions)
+        was_cut = (
+            before.cut if before is not None else _CUT in [(one.type, one.reason) for one in observed.status.conditions]
+        )
         all_told = bool(observed.engines) and all(engine.facts is not None for engine in observed.engines)
-        if self.limit is None or not (observed.serving or was_cut):
+        if not (observed.serving or was_cut):
             self.forget(key)
             return False
         if was_cut and (not all_told or (under is not None and under.at_least(self.limit.severity))):
@@ -62,8 +70,7 @@ class Cuts:
 
     def keep(self, pools: Iterable[Object]) -> None:
         """Forget the pools that are not among these, all that there are: one may be gone before it was looked at."""
-        there = {(str(pool["metadata"]["namespace"]), str(pool["metadata"]["name"])) for pool in pools}
-        for key in self._pools.keys() - there:
+        for key in self._pools.keys() - {key_of(pool) for pool in pools}:
             self.forget(key)
 
     def forget(self, key: Key) -> None:
@@ -73,14 +80,3 @@ class Cuts:
 
 def _name(key: Key) -> str:
     return "/".join(key)
-
-
-def _told(conditions: Iterable[Condition]) -> bool:
-    return any((one.type, one.reason) == (ConditionType.TRAFFIC_ADMITTED, Reason.CUT_BY_ADVISORY) for one in conditions)
-
-
-def _says_cut(conditions: Iterable[Mapping[str, object]]) -> bool:
-    return any(
-        (one.get("type"), one.get("reason")) == (ConditionType.TRAFFIC_ADMITTED, Reason.CUT_BY_ADVISORY)
-        for one in conditions
-    )

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from kvfence.controller.memory import PoolMemory
     from kvfence.controller.pool_objects import Object, PoolObjects
     from kvfence.controller.watchlists import Watchlists
-    from kvfence.domain.observed import Nonces
+    from kvfence.domain.advisory_gate import Watchlist
     from kvfence.engine.door import DoorClient, DoorStatus
     from kvfence.engine.web import Web
     from kvfence.render.identity import PoolIdentity
@@ -107,7 +107,7 @@ class Gatherer:
             status=pool.status,
             revision=revision,
             roles=_roles(pool, which),
-            engines=tuple(sorted(engines, key=lambda engine: engine.name)),
+            engines=tuple(_judged(one, watchlist, memory) for one in sorted(engines, key=lambda engine: engine.name)),
             leaving=others,
             routers=_routers(pool, revision),
             not_created=_not_created(pool, revision),
@@ -145,11 +145,7 @@ class Gatherer:
         if isinstance(said, str):
             return replace(engine, silent=said)
         memory.facts[status.nonces] = said
-        return self._judged(replace(engine, facts=said), status.nonces, memory)
-
-    def _judged(self, engine: Engine, nonces: Nonces, memory: PoolMemory) -> Engine:
-        """Judge an engine by the advisories."""
-        return replace(engine, judged=memory.judged_boot(self.watchlists.current(), nonces, running(engine)))
+        return replace(engine, facts=said)
 
     async def _facts(self, engine: Engine, served_name: str) -> Facts | str:
         """Ask the running server; return why not, when it does not say what it should."""
@@ -157,6 +153,13 @@ class Gatherer:
         if isinstance(said, Unanswered):
             return f"its server does not answer ({said.why})"
         return facts_of(said, engine, served_name)
+
+
+def _judged(engine: Engine, watchlist: Watchlist, memory: PoolMemory) -> Engine:
+    """Judge an engine that answers by the advisories that count in this look."""
+    if engine.boot is None or engine.facts is None:
+        return engine
+    return replace(engine, judged=memory.judged_boot(watchlist, engine.boot.nonces, running(engine)))
 
 
 def facts_of(said: ServerFacts, engine: Engine, served_name: str) -> Facts | str:

@@ -96,6 +96,11 @@ def status_of(pool: Object) -> PoolStatus:
         return PoolStatus()
 
 
+def key_of(pool: Object) -> Key:
+    """Return what the work queue calls a pool."""
+    return pool["metadata"]["namespace"], pool["metadata"]["name"]
+
+
 def place(obj: Object) -> Place:
     """Return where an object is within its namespace."""
     return obj["kind"], obj["metadata"]["name"]
