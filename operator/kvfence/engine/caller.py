@@ -7,36 +7,21 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self
 
 from kvfence.domain.asking import Call, Fault, Heard, Reply
 from kvfence.engine.completions import Completion, completion, stream
 from kvfence.engine.text import DETAIL_LIMIT, printable
-from kvfence.engine.web import BODY_LIMIT, Web
-
-if TYPE_CHECKING:
-    from types import TracebackType
+from kvfence.engine.web import BODY_LIMIT, OverWeb, Web
 
 LONGEST_SECONDS = 3600.0
 """Of one call, whatever is asked for: decode engines wait for five minutes, and no answer takes an hour."""
 
 
-class Caller:
+class Caller(OverWeb):
     """Sends calls; an async context manager, since it holds an HTTP session (see `web.Web`)."""
 
     def __init__(self, body_limit: int = BODY_LIMIT, api_key: str | None = None) -> None:
-        self._web = Web(LONGEST_SECONDS, body_limit, api_key)
-
-    async def __aenter__(self) -> Self:
-        """Open the session."""
-        await self._web.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the session."""
-        await self._web.__aexit__(kind, error, trace)
+        super().__init__(Web(LONGEST_SECONDS, body_limit, api_key))
 
     async def send(self, call: Call, seconds: float) -> Heard:
         """Return what came of a POST within so many seconds, as a value whatever went wrong."""

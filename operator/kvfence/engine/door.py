@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from yarl import URL
 
 from kvfence.domain.engines import DoorState
 from kvfence.engine import fields
-from kvfence.engine.web import DETAIL_LIMIT, Unanswered, Web, printable, unanswered
+from kvfence.engine.web import DETAIL_LIMIT, OverWeb, Unanswered, Web, printable, unanswered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import TracebackType
 
     from kvfence.domain.asking import Reply
 
@@ -133,7 +132,7 @@ def parse_status(raw: bytes) -> DoorStatus:
     return status
 
 
-class DoorClient:
+class DoorClient(OverWeb):
     """Asks launchers; an async context manager over one HTTP session.
 
     Args:
@@ -141,19 +140,8 @@ class DoorClient:
     """
 
     def __init__(self, port: int = PORT) -> None:
+        super().__init__(Web(ADMIT_SECONDS, BODY_LIMIT))
         self._port = port
-        self._web = Web(ADMIT_SECONDS, BODY_LIMIT)
-
-    async def __aenter__(self) -> Self:
-        """Open the session."""
-        await self._web.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the session."""
-        await self._web.__aexit__(kind, error, trace)
 
     async def status(self, host: str) -> DoorStatus | Unanswered:
         """Ask how an engine stands.

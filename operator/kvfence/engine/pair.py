@@ -8,34 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Self
 
 from kvfence.domain.asking import ROOMS, Answer, Fault, Pair, PairAnswer, Question
 from kvfence.engine.completions import completion
-from kvfence.engine.web import BODY_LIMIT, DETAIL_LIMIT, Web, printable
-
-if TYPE_CHECKING:
-    from types import TracebackType
+from kvfence.engine.web import BODY_LIMIT, DETAIL_LIMIT, OverWeb, Web, printable
 
 __all__ = ["BODY_LIMIT", "DETAIL_LIMIT", "ROOMS", "Answer", "Client", "Fault", "Pair", "PairAnswer", "Question"]
 
 
-class Client:
+class Client(OverWeb):
     """Asks servers; an async context manager, since it holds an HTTP session (see `web.Web`)."""
 
     def __init__(self, timeout_seconds: float, body_limit: int = BODY_LIMIT) -> None:
-        self._web = Web(timeout_seconds, body_limit)
-
-    async def __aenter__(self) -> Self:
-        """Open the session."""
-        await self._web.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the session."""
-        await self._web.__aexit__(kind, error, trace)
+        super().__init__(Web(timeout_seconds, body_limit))
 
     async def ask(self, pair: Pair, question: Question, room: int, seconds: float | None = None) -> PairAnswer:
         """Ask both legs at once and wait for both.

@@ -18,7 +18,7 @@ from kvfence.engine.text import DETAIL_LIMIT, printable
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["BODY_LIMIT", "DETAIL_LIMIT", "Unanswered", "Web", "printable", "unanswered"]
+__all__ = ["BODY_LIMIT", "DETAIL_LIMIT", "OverWeb", "Unanswered", "Web", "printable", "unanswered"]
 
 BODY_LIMIT = 1_000_000
 """Bytes of an answer. A completion of 4,096 tokens has some 20,000."""
@@ -112,6 +112,24 @@ class Web:
             if len(raw) > self._body_limit:
                 raise _TooLargeError
         return bytes(raw)
+
+
+class OverWeb:
+    """What asks in its own words over a session, and is an async context manager for it."""
+
+    def __init__(self, web: Web) -> None:
+        self._web = web
+
+    async def __aenter__(self) -> Self:
+        """Open the session."""
+        await self._web.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the session."""
+        await self._web.__aexit__(kind, error, trace)
 
 
 def unanswered(what: str, reply: Reply) -> Unanswered:
