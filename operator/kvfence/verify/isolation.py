@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kvfence.verify import markers
 from kvfence.verify.asking import Limits, Run, legs
-from kvfence.verify.judging import Finding, contradiction, crossed, not_judged, unanswered, worst
+from kvfence.verify.judging import MUTE, Finding, contradiction, crossed, not_judged, unanswered, worst
 
 if TYPE_CHECKING:
     from kvfence.domain.asking import PairAnswer
@@ -89,7 +89,4 @@ def _judge(answer: PairAnswer, own: str, planted: tuple[str, ...]) -> Finding | 
     wrong = crossed(both, foreign) or contradiction(both) or unanswered(both)
     if wrong is not None or markers.found(answer.decode.text, (own,)):
         return wrong
-    return not_judged(
-        "the model did not repeat a text that stands in its own prompt, so that it would not repeat another's either; "
-        "see that its weights, data type and tokenizer are right"
-    )
+    return not_judged(f"the model {MUTE}; see that its weights, data type and tokenizer are right")

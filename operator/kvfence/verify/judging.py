@@ -32,6 +32,10 @@ UNAVAILABLE = frozenset({401, 404, 429, 503})
 what a door says that is shut or does not know the pass."""
 
 
+MUTE = "did not repeat a text that stands in its own prompt, so that it would not repeat another's either"
+"""What is said of a model whose answers can show no leak."""
+
+
 class Came(Protocol):
     """What came of a request: an `Answer`, a `Heard` or a `Reply`."""
 

@@ -21,7 +21,7 @@ from kvfence.domain.verdicts import Check
 from kvfence.verify import markers
 from kvfence.verify.canary.edges import characters_at_most, everyone
 from kvfence.verify.canary.people import leaks, named, repeats, unanswered
-from kvfence.verify.canary.result import Result, failed, not_judged, passed
+from kvfence.verify.canary.result import Result, failed, no_room, not_judged, passed
 from kvfence.verify.judging import UNAVAILABLE
 from kvfence.verify.overlong import TOKENS
 
@@ -101,7 +101,7 @@ async def check(session: Session) -> Result:
     pools = [one.kv_pool_tokens for one in everyone(session.target) if one.kv_pool_tokens is not None]
     size = characters_at_most(session.target, min([LARGEST, *(pool // SHARE for pool in pools)]))
     if size < SMALLEST:
-        return not_judged(f"There is room for {max(size, 0)} characters only, and {SMALLEST} are needed.")
+        return no_room(size, SMALLEST)
     seen = _Seen(session, size)
     own = seen.draw("the first request")
     heard = await session.ask(markers.copying(own, size), ANSWER_TOKENS)

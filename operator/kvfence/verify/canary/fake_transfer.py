@@ -36,8 +36,8 @@ from kvfence.verify.canary.people import (
     unanswered,
     what_came,
 )
-from kvfence.verify.canary.result import Result, failed, not_judged, passed
-from kvfence.verify.judging import FORBIDDEN, UNAVAILABLE
+from kvfence.verify.canary.result import Result, failed, no_room, not_judged, passed
+from kvfence.verify.judging import FORBIDDEN, MUTE, UNAVAILABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,7 +82,7 @@ async def check(session: Session) -> Result:
     """
     size = characters_at_most(session.target, LARGEST)
     if size < SMALLEST:
-        return not_judged(f"There is room for {max(size, 0)} characters only, and {SMALLEST} are needed.")
+        return no_room(size, SMALLEST)
     planted = await planting.plant(session)
     if isinstance(planted, Result):
         return await _decode_alone(session, size) or planted
@@ -114,10 +114,7 @@ async def _ordinary(session: Session, size: int, planted: Mapping[str, str]) -> 
     if words := unanswered(session.target, heard):
         return not_judged(f"A request without the field was not answered: {words}.")
     if not repeats(heard[-1], own):
-        return not_judged(
-            "The model did not repeat a text that stands in its own prompt, so that it would not repeat another's "
-            "either; see that its weights, data type and tokenizer are right."
-        )
+        return not_judged(f"The model {MUTE}; see that its weights, data type and tokenizer are right.")
     return None
 
 

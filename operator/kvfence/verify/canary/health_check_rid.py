@@ -36,7 +36,7 @@ from kvfence.verify.canary.people import (
     unanswered,
     what_came,
 )
-from kvfence.verify.canary.result import Result, failed, not_judged, passed
+from kvfence.verify.canary.result import Result, failed, no_room, not_judged, passed
 from kvfence.verify.judging import FORBIDDEN
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ async def check(session: Session) -> Result:
     """
     size = characters_at_most(session.target, LARGEST)
     if size < SMALLEST:
-        return not_judged(f"There is room for {max(size, 0)} characters only, and {SMALLEST} are needed.")
+        return no_room(size, SMALLEST)
     drawn = markers.draw(TRIES + 2, session.chance)
     owners = {marker: f"request {number}" for number, marker in enumerate(drawn)}
     heard = await session.ask(markers.copying(drawn[0], size), ANSWER_TOKENS)

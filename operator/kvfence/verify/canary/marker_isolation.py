@@ -108,9 +108,7 @@ def _judge(asked: Asked, planted: Mapping[str, str]) -> Finding | None:
     wrong = crossed(answers, foreign) or contradiction(answers) or unanswered(answers)
     if wrong is not None or not own or _repeats(answers[-1][1], own):
         return wrong
-    return judging.not_judged(
-        "the model did not repeat a text that stands in its own prompt, so that it would not repeat another's either"
-    )
+    return judging.not_judged(f"the model {judging.MUTE}")
 
 
 def _repeats(answer: Answer, own: list[str]) -> bool:

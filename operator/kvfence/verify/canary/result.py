@@ -37,6 +37,16 @@ def not_judged(message: str, *evidence: str) -> Result:
     return Result(Outcome.NOT_JUDGED, message, evidence)
 
 
+def no_room(characters: int, needed: int) -> Result:
+    """Return a result of a target that takes no prompt that is long enough.
+
+    Args:
+        characters: that surely fit; below 0 where not even the answer does.
+        needed: characters of the shortest prompt.
+    """
+    return not_judged(f"There is room for {max(characters, 0)} characters only, and {needed} are needed.")
+
+
 def broken(message: str) -> Result:
     """Return a result of a check that did not see its own control fail, or not a sane stand-in pass."""
     return Result(Outcome.BROKEN, message)

@@ -26,7 +26,7 @@ from kvfence.verify.canary import counters
 from kvfence.verify.canary.counters import Counted
 from kvfence.verify.canary.edges import characters_at_most
 from kvfence.verify.canary.people import is_answer, what_came
-from kvfence.verify.canary.result import Result, not_judged, passed
+from kvfence.verify.canary.result import Result, no_room, not_judged, passed
 
 if TYPE_CHECKING:
     from kvfence.domain.asking import Heard
@@ -88,13 +88,13 @@ async def check(session: Session) -> Result:
     engines = _engines(session, seen)
     wanted = _pairs(engines)
     size = characters_at_most(session.target, LARGEST)
-    if not wanted or size < SMALLEST:
+    if not wanted:
         return not_judged(
-            f"There is room for {max(size, 0)} characters only, and {SMALLEST} are needed."
-            if wanted
-            else "The engines behind this router are not known, or not both prefill and decode are: where it lists its "
+            "The engines behind this router are not known, or not both prefill and decode are: where it lists its "
             "workers and they can be reached, their counters say which pairs a question meets."
         )
+    if size < SMALLEST:
+        return no_room(size, SMALLEST)
     if not _affordable(session, engines):
         return not_judged(f"{len(engines)} engines are too many to read for --max-requests {session.budget.requests}.")
     return await _meet(session, engines, size, seen)
