@@ -145,9 +145,8 @@ def _finish(reason: object) -> tuple[str | None, str]:
             return printable(reason, DETAIL_LIMIT), ""
         case {"type": str(kind), **more}:
             words = more.get("message")
-            return printable(kind, DETAIL_LIMIT), printable(words, DETAIL_LIMIT) if kind == "abort" and isinstance(
-                words, str
-            ) else ""
+            why = words if kind == "abort" and isinstance(words, str) else ""
+            return printable(kind, DETAIL_LIMIT), printable(why, DETAIL_LIMIT)
     return None, ""
 
 
