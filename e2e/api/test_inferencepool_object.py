@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from e2e.api.conftest import CRD
 from e2e.api.inference_pools import changed, pool
+from e2e.chart.crd import CRD
 from e2e.cluster.stage import Stage
 from kvfence.api.v1alpha1.pool import InferencePool
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e.chart.helm import CRD, CRD_NAME, Helm
+from e2e.chart import crd
+from e2e.chart.helm import Helm
 from e2e.cluster.stage import Stage
 
 
@@ -30,14 +31,12 @@ def shared_namespace(api: Stage) -> Iterator[str]:
 @pytest.fixture
 def no_crd(api: Stage) -> Iterator[None]:
     """No InferencePool CRD at the start; at the end it is there again if other tests of this run had applied theirs."""
-    was_there = CRD_NAME in api.kubectl.run("get", "crd", "--output", "name")
-    if was_there:
-        _remove_crd(api)
+    was_there = crd.is_there(api.kubectl)
+    crd.remove(api.kubectl)
     yield
-    _remove_crd(api)
+    crd.remove(api.kubectl)
     if was_there:
-        api.kubectl.run("apply", "--filename", str(CRD))
-        api.kubectl.run("wait", "--for=condition=Established", f"crd/{CRD_NAME}", "--timeout=30s")
+        crd.apply(api.kubectl)
 
 
 @pytest.fixture
@@ -51,9 +50,5 @@ def vacant(helm: Helm, no_crd: None, api_namespace: str) -> Iterator[str]:
 def installed(helm: Helm, api: Stage, vacant: str) -> str:
     """The chart installed as it is; the namespace that it is in."""
     helm.install(vacant)
-    api.kubectl.run("wait", "--for=condition=Established", f"crd/{CRD_NAME}", "--timeout=30s")
+    crd.wait_until_served(api.kubectl)
     return vacant
-
-
-def _remove_crd(api: Stage) -> None:
-    api.kubectl.run("delete", "crd", CRD_NAME, "--ignore-not-found", "--timeout=60s")

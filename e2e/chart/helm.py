@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "charts" / "kvfence"
-CRD = ROOT / "crds" / "kvfence.io_inferencepools.yaml"
-CRD_NAME = "inferencepools.kvfence.io"
 RELEASE = "kvfence"
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from e2e.chart.helm import CHART, CRD_NAME, ROOT, Helm
+from e2e.chart.crd import CRD, CRD_NAME
+from e2e.chart.helm import CHART, ROOT, Helm
 from e2e.cluster.stage import Stage
 
 POOL = ROOT / "examples" / "01-first-pool" / "pool.yaml"
@@ -78,7 +79,7 @@ def test_a_crd_without_the_policy_goes_with_the_release(helm: Helm, api: Stage, 
 
 
 def test_a_crd_applied_by_hand_is_refused_unless_it_is_to_be_taken_over(helm: Helm, api: Stage, vacant: str) -> None:
-    api.kubectl.run("create", "--filename", str(ROOT / "crds" / "kvfence.io_inferencepools.yaml"))
+    api.kubectl.run("create", "--filename", str(CRD))
     before = uid(api, "crd", CRD_NAME)
     refused = helm.try_run("install", "kvfence", str(CHART), "--namespace", vacant)
     assert refused.returncode != 0

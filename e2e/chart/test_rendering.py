@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from e2e.chart.helm import CHART, CRD, Helm, objects, the
+from e2e.chart.crd import CRD
+from e2e.chart.helm import CHART, Helm, objects, the
 from e2e.cluster.stage import Stage
 
 DIGEST = "sha256:" + "0123456789abcdef" * 4

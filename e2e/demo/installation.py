@@ -6,7 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from e2e.chart.helm import CHART, CRD_NAME, RELEASE
+from e2e.chart import crd
+from e2e.chart.crd import CRD_NAME
+from e2e.chart.helm import CHART, RELEASE
 from e2e.cluster.waiting import wait_for
 from e2e.demo.ground import split, without_images
 from e2e.errors import StageError
@@ -212,7 +214,7 @@ def _remove_operator(ground: Ground, namespace: str) -> str:
     with_crd = not others and _crd_is_ours(kubectl, namespace)
     ground.helm.uninstall(namespace)
     if with_crd:
-        kubectl.run("delete", "crd", CRD_NAME, "--ignore-not-found")
+        crd.remove(kubectl)
     kubectl.run("delete", "namespace", namespace, seconds=GONE_SECONDS)
     return f"kvfence is uninstalled; namespace {namespace}{' and the CRD are' if with_crd else ' is'} gone."
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from e2e.chart.helm import CRD_NAME
+from e2e.chart.crd import CRD_NAME
 from e2e.errors import StageError
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from e2e import progress
-from e2e.chart.helm import CRD, CRD_NAME, Helm
+from e2e.chart import crd
+from e2e.chart.helm import Helm
 from e2e.cluster.waiting import wait_for
 from e2e.engines import images as engine_images
 from e2e.errors import StageError
@@ -117,8 +118,7 @@ def installed(stage: Stage, namespace: str, watch: tuple[str, ...], *settings: s
     engine_images.load(stage.images)
     kubectl = stage.kubectl
     # Not by the chart: a release owns the CRD, and another release has to be able to stand beside it.
-    kubectl.run("apply", "--server-side", "--force-conflicts", "--filename", str(CRD))
-    kubectl.run("wait", "--for=condition=Established", f"crd/{CRD_NAME}", "--timeout=30s")
+    crd.apply(kubectl)
     kubectl.run("create", "namespace", namespace)
     with tempfile.TemporaryDirectory() as home, neighbours.kept_off(kubectl, namespace, watch):
         helm, operator = Helm.of(stage, Path(home)), Installation(stage, namespace)

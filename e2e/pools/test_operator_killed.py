@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from e2e.chart.helm import CRD, CRD_NAME
+from e2e.chart import crd
 from e2e.cluster.stage import Stage
 from e2e.cluster.waiting import wait_for
 from e2e.errors import StageError
@@ -131,16 +131,15 @@ class World:
 @pytest.fixture(scope="module")
 def namespace(api: Stage) -> Iterator[str]:
     """With the CRD beside it, which other tests of this run may have applied."""
-    there = CRD_NAME in api.kubectl.run("get", "crd", "--output", "name")
+    there = crd.is_there(api.kubectl)
     if not there:
-        api.kubectl.run("apply", "--filename", str(CRD))
-        api.kubectl.run("wait", "--for=condition=Established", f"crd/{CRD_NAME}", "--timeout=30s")
+        crd.apply(api.kubectl)
     name = f"test-{secrets.token_hex(4)}"
     api.kubectl.run("create", "namespace", name)
     yield name
     api.kubectl.run("delete", "namespace", name, "--timeout=60s")
     if not there:
-        api.kubectl.run("delete", "crd", CRD_NAME, "--timeout=60s")
+        crd.remove(api.kubectl)
 
 
 @pytest.fixture(scope="module")

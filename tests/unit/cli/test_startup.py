@@ -13,8 +13,6 @@ OPERATOR = Path(__file__).resolve().parents[3] / "operator"
 OPERATORS = ("kopf", "kubernetes", "prometheus_client", "torch", "sglang")
 HEAVY = (*OPERATORS, "aiohttp", "cryptography", "yaml", "rich")
 """Of the operator, or needed by a command only once it runs."""
-SECONDS = 0.3
-RUNS = 5
 
 LOADED = """
 import sys
@@ -57,19 +55,3 @@ def test_no_command_needs_what_only_the_operator_has() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=False, env=environment()
     )
     assert (done.returncode, done.stderr) == (0, "")
-
-
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize("arguments", [["--help"], ["version"]])
-def test_it_answers_within_three_tenths_of_a_second(arguments: list[str]) -> None:
-    """The best of a few runs, in processor time: other work on the machine says nothing of us."""
-    spent = []
-    for _ in range(RUNS):
-        before = os.times()
-        subprocess.run(
-            [sys.executable, "-m", "kvfence.cli", *arguments], stdout=subprocess.DEVNULL, check=True, env=environment()
-        )
-        after = os.times()
-        spent.append(after.children_user + after.children_system - before.children_user - before.children_system)
-    print(f"kvfence {' '.join(arguments)}: {min(spent) * 1000:.0f} ms of {SECONDS * 1000:.0f}")
-    assert min(spent) < SECONDS

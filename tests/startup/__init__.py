@@ -1,0 +1,1 @@
+"""What the command line takes to be there, beside Python itself: `python -m tests.startup`."""
