@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from e2e.cluster.stage import Stage
 
 POLICY_SECONDS = 10.0  # 5 s were seen on a busy machine
+SERVICE_SECONDS = 20.0
 TEXT = "hello-from-web"
 
 
@@ -29,6 +30,9 @@ def web(cluster: Stage, namespace: str) -> str:
     bundle = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
     cluster.kubectl.run("apply", "--namespace", namespace, "--filename", "-", given=bundle)
     cluster.kubectl.run("wait", "--namespace", namespace, "--for=condition=Ready", "pod", "--all", "--timeout=60s")
+    # A pod is ready some moments before the node's rules lead to it.
+    address = cluster.kubectl.get("service", "web", "--namespace", namespace)["spec"]["clusterIP"]
+    wait_for("the Service to lead to the pod", lambda: TEXT in answer(cluster, namespace, address), SERVICE_SECONDS)
     return namespace
 
 
