@@ -15,8 +15,10 @@ from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 
-from kvfence_engine import plugin, versions
+from kvfence_engine import plugin, settings, versions
 from kvfence_engine.faults import give_up
+from kvfence_engine.integrity import refusals
+from kvfence_engine.integrity.modes import decode
 from kvfence_engine.state import Server, SharedState, stored_at
 
 WHO = "main"
@@ -37,7 +39,9 @@ def main(arguments: list[str]) -> None:
     _look_for_the_model(state, arguments)
     import_module("sglang.srt.plugins").load_plugins()  # among them ours
     if not plugin.is_installed():
-        give_up(state, WHO, f"SGLang did not load the plugin {plugin.NAME}: is it on PYTHONPATH with its dist-info?")
+        give_up(
+            state, WHO, f"SGLang did not load the plugin {settings.PLUGIN}: is it on PYTHONPATH with its dist-info?"
+        )
     server = import_module("sglang.launch_server")
     if NO_WARMUP not in arguments:
         arguments = [*arguments, NO_WARMUP]
@@ -45,6 +49,8 @@ def main(arguments: list[str]) -> None:
     server_args.resolve_once()
     flags = server_args.resolved_dict()
     refused = versions.refuse_flags(flags)
+    if refused is None and decode(os.environ[settings.INTEGRITY]).any_enforced:
+        refused = refusals.refuse(flags, os.environ)
     if refused is not None:
         give_up(state, WHO, refused)
     version = str(import_module("sglang").__version__)
@@ -85,7 +91,7 @@ def _look_for_the_model(state: SharedState, arguments: list[str]) -> None:
 
 def _state() -> SharedState:
     try:
-        return SharedState.open(os.environ[plugin.STATE_SETTING])
+        return SharedState.open(os.environ[settings.STATE])
     except (KeyError, OSError) as error:
         give_up(None, WHO, f"no launcher: start `python -m kvfence_engine.launcher` ({type(error).__name__})")
 

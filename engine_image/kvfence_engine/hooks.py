@@ -12,6 +12,8 @@ from enum import Enum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from kvfence_engine import sources
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -44,13 +46,20 @@ class Hook:
 class Hooks:
     """The hooks of one process, put in place when it is made.
 
+    Args:
+        hooks: of this process.
+        known: digests of the functions as they are known, by target; see `sources`.
+
     Raises:
-        HookError: when one cannot be put in place.
+        HookError: when one cannot be put in place, or would not be where it is meant to be.
     """
 
-    def __init__(self, hooks: Sequence[Hook]) -> None:
+    def __init__(self, hooks: Sequence[Hook], known: dict[str, str]) -> None:
         registry = import_module("sglang.srt.plugins.hook_registry")
         before = {hook.target: _resolve(hook.target) for hook in hooks}
+        refused = sources.changed(before, known)
+        if refused is not None:
+            raise HookError(refused)
         for hook in hooks:
             registry.HookRegistry.register(hook.target, hook.function, registry.HookType[hook.kind.value])
         registry.HookRegistry.apply_hooks()
@@ -59,11 +68,11 @@ class Hooks:
             if self._wrapped[target] is original:
                 raise HookError(f"the hook at {target} was not applied")
 
-    def check(self, used: object = None) -> None:
+    def check(self, *used: object) -> None:
         """Make sure that nobody replaced one since.
 
         Args:
-            used: an object whose class may have methods of its own instead of the hooked ones.
+            used: objects whose classes may have methods of their own instead of the hooked ones.
 
         Raises:
             HookError: naming the first that is not in place.
@@ -73,8 +82,9 @@ class Hooks:
                 raise HookError(f"the hook at {target} was replaced")
             path, name = target.rsplit(".", 1)
             owner = pkgutil.resolve_name(path)
-            if isinstance(owner, type) and isinstance(used, owner) and getattr(type(used), name) is not wrapped:
-                raise HookError(f"{type(used).__name__} has a method of its own instead of the hook at {target}")
+            for one in used:
+                if isinstance(owner, type) and isinstance(one, owner) and getattr(type(one), name) is not wrapped:
+                    raise HookError(f"{type(one).__name__} has a method of its own instead of the hook at {target}")
 
 
 def _resolve(target: str) -> Any:

@@ -1,7 +1,8 @@
 """The first process of an engine's container: starts SGLang behind a closed door and stays its only parent.
 
 usage: python -m kvfence_engine.launcher --pool UID --pod UID --keys FOLDER [--listen HOST] [--port PORT]
-       [--drain-seconds S] [--termination-log PATH] -- ARGUMENTS OF sglang.launch_server
+       [--drain-seconds S] [--termination-log PATH] [--page-tagging MODE] [--page-scrubbing MODE] [--coverage MODE]
+       -- ARGUMENTS OF sglang.launch_server
        (or `python FOLDER/kvfence_engine`, which finds itself)
 
 It ends when SGLang ends, with SGLang's status; with 78 and one line on standard error when a process of the engine
@@ -18,13 +19,14 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kvfence_engine import faults
+from kvfence_engine import faults, settings
 from kvfence_engine.control import Control
 from kvfence_engine.doorkeeper import Doorkeeper, Identity
-from kvfence_engine.plugin import NAME, STATE_SETTING
+from kvfence_engine.integrity.modes import Mode, Modes, encode
 from kvfence_engine.state import Door, SharedState
 from kvfence_engine.termination import TerminationLog, not_run
 
@@ -61,7 +63,8 @@ def main(arguments: list[str]) -> int:
         print(f"kvfence-engine: cannot listen on {options.listen}:{options.port}: {error}", file=sys.stderr)  # noqa: T201
         return faults.STATUS
     engine = subprocess.Popen(
-        [sys.executable, "-m", "kvfence_engine.engine", *options.arguments], env=environment(os.environ, state.path)
+        [sys.executable, "-m", "kvfence_engine.engine", *options.arguments],
+        env=environment(os.environ, state.path, options.pool, _modes(options)),
     )
     status = wait(engine, keeper, options.drain_seconds)
     keeper.shut(Door.CLOSED)
@@ -69,12 +72,19 @@ def main(arguments: list[str]) -> int:
     return _report(state, status, log)
 
 
-def environment(given: Mapping[str, str], state: str) -> dict[str, str]:
-    """Return the environment of the engine: the door's state, and the plugin among those that SGLang may load."""
+def environment(given: Mapping[str, str], state: str, pool: str, modes: Modes) -> dict[str, str]:
+    """Return the environment of the engine: what its processes need, and the plugin among those that SGLang may load.
+
+    Args:
+        given: the launcher's own.
+        state: where the door's state is.
+        pool: UID of the InferencePool.
+        modes: which defences of the KV are on.
+    """
     named = [name.strip() for name in given.get(PLUGINS_SETTING, "").split(",") if name.strip()]
-    changed = {STATE_SETTING: state}
-    if named and NAME not in named:
-        changed[PLUGINS_SETTING] = ",".join([*named, NAME])
+    changed = {settings.STATE: state, settings.POOL: pool, settings.INTEGRITY: encode(modes)}
+    if named and settings.PLUGIN not in named:
+        changed[PLUGINS_SETTING] = ",".join([*named, settings.PLUGIN])
     return {**given, **changed}
 
 
@@ -138,6 +148,10 @@ def _report(state: SharedState, ended: int, log: TerminationLog) -> int:
     return status
 
 
+def _modes(options: argparse.Namespace) -> Modes:
+    return Modes(**{field.name: getattr(options, field.name) for field in fields(Modes)})
+
+
 def _options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="kvfence_engine.launcher", allow_abbrev=False)
     parser.add_argument("--pool", required=True, help="UID of the InferencePool")
@@ -147,6 +161,9 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--port", default=PORT, type=int, help="the launcher's own port")
     parser.add_argument("--drain-seconds", default=DRAIN_SECONDS, type=float, help="from SIGTERM to SIGKILL")
     parser.add_argument("--termination-log", type=Path, help="file that the kubelet reads when the container has ended")
+    for field in fields(Modes):
+        flag = f"--{field.name.replace('_', '-')}"
+        parser.add_argument(flag, type=Mode, default=field.default, choices=list(Mode), help="a defence of the KV")
     parser.add_argument("arguments", nargs="*", help="of sglang.launch_server, after --")
     return parser.parse_args(arguments)
 

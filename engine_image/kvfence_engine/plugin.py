@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pkgutil
 from importlib import import_module
 
-from kvfence_engine import versions
+from kvfence_engine import settings, versions
 from kvfence_engine.faults import give_up
-from kvfence_engine.ranks import Ranked
-from kvfence_engine.serving import Serving
 from kvfence_engine.state import SharedState
 
-STATE_SETTING = "KVFENCE_STATE"
-"""Environment variable with the path of the shared state; the launcher sets it."""
+_installed: list[object] = []
 
-NAME = "kvfence"
-
-_installed: list[Serving | Ranked] = []
-
-_HOOKED: dict[str, type[Serving] | type[Ranked]] = {"main": Serving, "run_scheduler_process": Ranked}
+_HOOKED = {"main": "kvfence_engine.serving:Serving", "run_scheduler_process": "kvfence_engine.ranks:Ranked"}
+"""What has the hooks of a process; imported in that process alone, and only beside an SGLang that is known."""
 _UNHOOKED = ("run_detokenizer_process", "run_data_parallel_controller_process")
 
 
@@ -27,14 +22,14 @@ def install() -> None:
     """Put this process's hooks in place, or end it: SGLang would go on without them."""
     who = _process()
     try:
-        state = SharedState.open(os.environ[STATE_SETTING])
+        state = SharedState.open(os.environ[settings.STATE])
     except (KeyError, OSError, ValueError) as error:
         give_up(None, who, f"no launcher: start SGLang as `python -m kvfence_engine.launcher` ({type(error).__name__})")
     try:
         version = str(import_module("sglang").__version__)
         refused = versions.refuse_version(version) or versions.refuse_settings(os.environ)
         if refused is None and who in _HOOKED:
-            _installed.append(_HOOKED[who](state))
+            _installed.append(pkgutil.resolve_name(_HOOKED[who])(state))
         elif refused is None and who not in _UNHOOKED:
             refused = f"SGLang has a process that is not known: {who}"
     except Exception as error:  # noqa: BLE001 - whatever it is, the engine must not serve

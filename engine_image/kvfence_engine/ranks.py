@@ -1,4 +1,4 @@
-"""The door's part in a scheduler process: it measures the KV pool and applies the cap."""
+"""The part in a scheduler process: it measures the KV pool, applies the cap, and has the defences of the KV in it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from kvfence_engine import sources
 from kvfence_engine.cap import CAP_KEY, EPOCH_KEY, SchedulerCap
 from kvfence_engine.faults import give_up
+from kvfence_engine.hooked.integrity import Integrity
 from kvfence_engine.hooks import Hook, HookError, Hooks, Kind
 from kvfence_engine.state import Rank, SharedState
 
@@ -18,6 +20,13 @@ if TYPE_CHECKING:
 
 WHO = "scheduler"
 _SCHEDULER = "sglang.srt.managers.scheduler.Scheduler"
+_PARTS = (
+    "token_to_kv_pool_allocator",
+    "disagg_metadata_buffers",
+    "disagg_decode_prealloc_queue",
+    "disagg_decode_transfer_queue",
+)
+"""Attributes of the scheduler with hooked methods."""
 
 
 class Ranked:
@@ -25,6 +34,7 @@ class Ranked:
 
     def __init__(self, state: SharedState) -> None:
         self._state = state
+        self._integrity = Integrity.of(os.environ, self._changed)
         self._cap: SchedulerCap | None = None
         self._rank: Rank | None = None
         self._hooks = Hooks(
@@ -32,13 +42,16 @@ class Ranked:
                 Hook(f"{_SCHEDULER}.__init__", Kind.AFTER, self._made),
                 Hook(f"{_SCHEDULER}.set_internal_state", Kind.AROUND, self._set),
                 Hook(f"{_SCHEDULER}.get_internal_state", Kind.AFTER, self._tell),
-            )
+                *self._integrity.hooks(),
+            ),
+            sources.OF_0_5_23,
         )
 
     def _made(self, _result: None, scheduler: Any, *_: Any, **__: Any) -> None:
         """Say what this rank is: its pool has its last size, and it has told nobody yet that it is ready."""
         try:
-            self._hooks.check(scheduler)
+            self._hooks.check(scheduler, *(getattr(scheduler, name, None) for name in _PARTS))
+            self._integrity.made(scheduler)
         except HookError as error:
             give_up(self._state, WHO, str(error))
         self._cap = SchedulerCap(scheduler)
@@ -50,6 +63,7 @@ class Ranked:
             page_size=int(scheduler.page_size),
             boot_input_limit=int(scheduler.max_req_input_len),
             input_limit=int(scheduler.max_req_input_len),
+            integrity=self._integrity.tell(),
         )
         self._state.set_rank(self._rank)
 
@@ -71,6 +85,13 @@ class Ranked:
     def _tell(self, answer: Any, *_: Any, **__: Any) -> None:
         if self._cap is not None:
             self._cap.tell(answer.internal_state)
+            answer.internal_state["kvfence"] = self._integrity.tell()
+
+    def _changed(self) -> None:
+        """Have the launcher say what the defences count."""
+        if self._rank is not None:
+            self._rank = replace(self._rank, integrity=self._integrity.tell())
+            self._state.set_rank(self._rank)
 
 
 def _index(parallel: Any) -> int:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kvfence_engine import requests
+from kvfence_engine import requests, sources
 from kvfence_engine.cap import CAP_KEY, EPOCH_KEY, TokenizerCap
 from kvfence_engine.faults import give_up
 from kvfence_engine.gate import PASSED, Gate
@@ -42,7 +42,8 @@ class Serving:
                 Hook(f"{_MANAGER}.generate_request", Kind.AROUND, self._generate),
                 Hook(f"{_MANAGER}._validate_one_request", Kind.BEFORE, self._validate),
                 Hook("sglang.srt.utils.common.build_server_info", Kind.AFTER, self._tell),
-            )
+            ),
+            sources.OF_0_5_23,
         )
 
     def _server(self) -> Server:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import mmap
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from kvfence_engine.memory import Record
 
 MAX_RANKS = 256
 _GRANT_BYTES = 64 * 1024
-_PROCESS_BYTES = 1024
+_PROCESS_BYTES = 2048
 _FAULT_BYTES = 1024
 
 
@@ -88,6 +88,8 @@ class Rank:
     """Prompts must be shorter than this, in tokens: the same, lowered when a cap is applied."""
     epoch: int = 0
     """Of the cap that this process applied last."""
+    integrity: dict[str, Any] = field(default_factory=dict)
+    """Which defences of the KV are on in this rank, and what they counted."""
 
 
 class SharedState:

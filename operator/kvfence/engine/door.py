@@ -34,7 +34,7 @@ that they did not.
 """
 
 BODY_LIMIT = 1_000_000
-"""Bytes of a status: 256 ranks take some 60,000, peers and passes as much."""
+"""Bytes of a status: 256 ranks take some 200,000, peers and passes a third of that."""
 
 MAX_RANKS = 256
 """As many as a launcher has room for (`kvfence_engine.state.MAX_RANKS`)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
@@ -15,41 +16,47 @@ from typing import Any
 
 import pytest
 
-from kvfence_engine import launcher, versions
+from kvfence_engine import launcher, settings, sources, versions
 from kvfence_engine.hooks import Hook, HookError, Hooks, Kind
-from kvfence_engine.plugin import STATE_SETTING
+from kvfence_engine.integrity.modes import Mode, Modes, decode
 
 PACKAGE = str(Path(launcher.__file__).resolve().parents[1])
 
 
-def run(module: str, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    given = {name: value for name, value in os.environ.items() if name != STATE_SETTING}
+def run(module: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    given = {name: value for name, value in os.environ.items() if name != settings.STATE}
     return subprocess.run(
         [sys.executable, "-m", f"kvfence_engine.{module}", *arguments],
         check=False,
         capture_output=True,
         text=True,
         timeout=15,
-        env=given | {"PYTHONPATH": PACKAGE} | settings,
+        env=given | {"PYTHONPATH": PACKAGE} | variables,
     )
 
 
 def test_an_engine_without_its_launcher_does_not_start() -> None:
-    for settings in ({}, {STATE_SETTING: "/proc/1/fd/999999"}):
-        done = run("engine", "--model-path", "x", **settings)
+    for variables in ({}, {settings.STATE: "/proc/1/fd/999999"}):
+        done = run("engine", "--model-path", "x", **variables)
         assert done.returncode == 78
         assert "no launcher: start `python -m kvfence_engine.launcher`" in done.stderr
 
 
 def test_the_plugin_is_named_only_where_plugins_are_named() -> None:
     def plugins(given: dict[str, str]) -> str | None:
-        return launcher.environment(given, "s").get("SGLANG_PLUGINS")
+        return launcher.environment(given, "s", "p", Modes()).get("SGLANG_PLUGINS")
 
     assert plugins({}) is None
     assert plugins({"SGLANG_PLUGINS": " "}) == " "
     assert plugins({"SGLANG_PLUGINS": "other"}) == "other,kvfence"
     assert plugins({"SGLANG_PLUGINS": "kvfence, other"}) == "kvfence, other"
-    assert launcher.environment({"A": "b"}, "s") == {"A": "b", STATE_SETTING: "s"}
+
+
+def test_the_processes_are_told_whose_they_are_and_which_defences_are_on() -> None:
+    modes = Modes(page_tagging=Mode.ENFORCE, coverage=Mode.OBSERVE)
+    told = launcher.environment({"A": "b"}, "s", "p", modes)
+    assert told == {"A": "b", settings.STATE: "s", settings.POOL: "p", settings.INTEGRITY: told[settings.INTEGRITY]}
+    assert decode(told[settings.INTEGRITY]) == modes
 
 
 WAITS = """
@@ -175,6 +182,7 @@ class Other(Manager):
 
 
 HOOK = Hook("sglang.srt.made_up.Manager.generate", Kind.AROUND, lambda *_: "hooked")
+KNOWN = {HOOK.target.removeprefix(sources.PACKAGE): sources.digest(Manager.generate)}
 
 
 @pytest.fixture
@@ -198,7 +206,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Registry:
 
 
 def test_hooks_that_are_in_place_stay_unnoticed(registry: Registry) -> None:
-    hooks = Hooks([HOOK])
+    hooks = Hooks([HOOK], KNOWN)
     hooks.check()
     hooks.check(Manager())
     assert registry.waiting
@@ -207,19 +215,50 @@ def test_hooks_that_are_in_place_stay_unnoticed(registry: Registry) -> None:
 def test_a_hook_that_was_not_applied_is_seen(registry: Registry) -> None:
     registry.works = False
     with pytest.raises(HookError, match=r"Manager\.generate was not applied"):
-        Hooks([HOOK])
+        Hooks([HOOK], KNOWN)
 
 
 def test_a_target_that_is_gone_is_seen(registry: Registry) -> None:
     with pytest.raises(HookError, match=r"made_up\.Manager\.create is not there"):
-        Hooks([Hook("sglang.srt.made_up.Manager.create", Kind.BEFORE, print)])
+        Hooks([Hook("sglang.srt.made_up.Manager.create", Kind.BEFORE, print)], KNOWN)
     with pytest.raises(HookError, match=r"no_module\.f is not there"):
-        Hooks([Hook("sglang.srt.no_module.f", Kind.BEFORE, print)])
+        Hooks([Hook("sglang.srt.no_module.f", Kind.BEFORE, print)], KNOWN)
     assert registry.waiting == []
 
 
+def test_a_function_that_is_not_the_releases_gets_no_hook(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    def generate(_: Manager) -> str:
+        return "a vendor's"
+
+    monkeypatch.setattr(Manager, "generate", generate)
+    with pytest.raises(HookError, match=r"Manager\.generate is not what SGLang's release has there"):
+        Hooks([HOOK], KNOWN)
+    with pytest.raises(HookError, match="is not what SGLang's release has there"):
+        Hooks([HOOK], {})
+    assert registry.waiting == []
+
+
+def test_a_function_without_source_gets_no_hook(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Manager, "generate", len)
+    with pytest.raises(HookError, match=r"the source of sglang\.srt\.made_up\.Manager\.generate is not there"):
+        Hooks([HOOK], KNOWN)
+    assert registry.waiting == []
+
+
+def test_what_another_plugin_wrapped_is_still_the_releases(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = Manager.generate
+
+    @functools.wraps(original)
+    def wrapped(manager: Manager) -> str:
+        return original(manager)
+
+    monkeypatch.setattr(Manager, "generate", wrapped)
+    Hooks([HOOK], KNOWN).check(Manager())
+    assert registry.works
+
+
 def test_a_hook_that_somebody_replaced_is_seen(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    hooks = Hooks([HOOK])
+    hooks = Hooks([HOOK], KNOWN)
     assert registry.works
     with pytest.raises(HookError, match="Other has a method of its own"):
         hooks.check(Other())

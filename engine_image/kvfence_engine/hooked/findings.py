@@ -1,0 +1,130 @@
+"""Judges what a request is about to read, counts it, and says which requests must not go on."""
+
+from __future__ import annotations
+
+import logging
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from kvfence_engine.integrity.modes import Mode, Modes
+from kvfence_engine.integrity.tags import Verdict
+from kvfence_engine.integrity.tally import Kind, Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kvfence_engine.hooked.holders import Holder
+    from kvfence_engine.hooked.pool import Pool
+
+logger = logging.getLogger("kvfence")
+
+WHY = "the KV cache of this request could not be verified, so it was ended"
+"""What a client is told; which of the defences found what is in the engine's counts and log."""
+
+
+class Findings:
+    """Of one rank.
+
+    Args:
+        pool: returns the pool once there is one.
+        modes: which defences are on.
+        changed: called after counting.
+    """
+
+    def __init__(self, pool: Callable[[], Pool | None], modes: Modes, changed: Callable[[], None]) -> None:
+        self._pool = pool
+        self._changed = changed
+        self._group: Any = None
+        self.modes = modes
+        self.tally = Tally()
+
+    def join(self, group: Any) -> None:
+        """Name the group of ranks that must agree on which requests go on."""
+        self._group = group
+
+    def of_pages(self, request: Any, holder: Holder, end: int) -> bool:
+        """Verify the tags of a request's pages up to a token; return whether it must end.
+
+        The one place where the host waits for the device: two numbers, once for each request and not for each step.
+        """
+        pool = self._pool()
+        if pool is None or self.modes.page_tagging is Mode.DISABLED or not end:
+            return False
+        pages = pool.pages(request.kv.req_pool_idx, 0, end)
+        verdicts = pool.tags.verdicts(pages, holder.generation, _expected(pool, holder, len(pages), end))
+        both = (verdicts == Verdict.FOREIGN).sum() * (len(pages) + 1) + (verdicts == Verdict.UNWRITTEN).sum()
+        foreign, unwritten = divmod(int(both), len(pages) + 1)
+        self.tally.pages_expected += len(pages)
+        self.tally.pages_verified += len(pages) - foreign - unwritten
+        bad = self.note(Kind.FOREIGN_PAGE, foreign) | self.note(Kind.UNWRITTEN_PAGE, unwritten)
+        return self._ends(holder, bad, self.modes.page_tagging)
+
+    def of_bytes(self, request: Any, holder: Holder, end: int) -> bool:
+        """Look whether bytes arrived in all pages, and the right ones; return whether the request must end."""
+        pool = self._pool()
+        if pool is None or self.modes.page_scrubbing is Mode.DISABLED or not end:
+            return False
+        row = request.kv.req_pool_idx
+        if holder.proof:
+            bad = self.note(Kind.OTHER_BYTES, int(self.proof(row, 0, end) != holder.proof))
+        else:  # a prompt of padding alone can be all zeros, so where both sides have a proof, that decides
+            bad = self.note(Kind.EMPTY_PAGE, int(pool.bytes.empty(pool.pages(row, 0, end)).sum()))
+        return self._ends(holder, bad, self.modes.page_scrubbing)
+
+    def of_coverage(self, holder: Holder) -> bool:
+        """Return whether a request must end because of what prefill handed over."""
+        if self.modes.coverage is Mode.DISABLED or holder.mismatch is None:
+            return False
+        logger.error("kvfence: coverage of a hand-over: %s", holder.mismatch.value)
+        return self._ends(holder, self.note(Kind.COVERAGE, 1), self.modes.coverage)
+
+    def proof(self, row: int, start: int, end: int) -> int:
+        """Return the proof of the bytes from `start` up to `end` of a row; 0 when nobody asked for one."""
+        pool = self._pool()
+        if pool is None or self.modes.page_scrubbing is Mode.DISABLED or start >= end:
+            return 0
+        return int(pool.bytes.proof(pool.slots(row, start, end)))
+
+    def note(self, kind: Kind, count: int) -> bool:
+        """Count and tell; return whether there was anything."""
+        if count:
+            self.tally.found[kind] += count
+            logger.error("kvfence: %s (%d) in the KV that a request was about to read", kind.value, count)
+        return bool(count)
+
+    def agree(self, requests: list[Any], ends: list[bool]) -> Iterator[tuple[Any, str]]:
+        """Return the requests that end on any rank: ranks that compute together must drop the same ones."""
+        if not requests:
+            return
+        self._look_for_conflicts()
+        for request, bad in zip(requests, self.any_rank(ends), strict=True):
+            if bad:
+                self.tally.requests_failed += 1
+                yield request, WHY
+        self._changed()
+
+    def any_rank(self, flags: list[bool]) -> list[bool]:
+        """Return for each flag whether it is up on any of the ranks that compute together; all must ask at once."""
+        utils = import_module("sglang.srt.disaggregation.utils")
+        most = import_module("torch").distributed.ReduceOp.MAX
+        return [bool(flag) for flag in utils.all_reduce_flags([int(flag) for flag in flags], self._group, most)]
+
+    def _look_for_conflicts(self) -> None:
+        """Ask for pages that were given to two; whoever verifies them finds them foreign."""
+        pool = self._pool()
+        if pool is not None and self.modes.page_tagging is not Mode.DISABLED:
+            self.note(Kind.SHARED_PAGE, pool.tags.conflicts())
+
+    def _ends(self, holder: Holder, bad: bool, mode: Mode) -> bool:
+        ends = bad and mode is Mode.ENFORCE
+        holder.has_failed = holder.has_failed or ends
+        return ends
+
+
+def _expected(pool: Pool, holder: Holder, pages: int, end: int) -> Any:
+    """Return the content tags of the pages up to a token; the last page is not full, and shared with nobody."""
+    if holder.contents is None:
+        return None
+    expected, full = pool.zeros(pages), holder.contents[: end // pool.page_size]
+    expected[: len(full)] = pool.array(full)
+    return expected

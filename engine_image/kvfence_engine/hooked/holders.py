@@ -1,0 +1,52 @@
+"""What is known of one request that holds pages. It hangs on SGLang's own object for the request and goes with it."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kvfence_engine.integrity.tags import LARGEST
+
+if TYPE_CHECKING:
+    from kvfence_engine.integrity.coverage import Mismatch
+
+_ATTRIBUTE = "kvfence_holder"
+
+
+def draw() -> int:
+    """Return a generation that nobody carries: a random one, so that a restart does not begin where it began."""
+    return 1 + secrets.randbelow(LARGEST)
+
+
+@dataclass
+class Holder:
+    """Of one request in one scheduler."""
+
+    generation: int = field(default_factory=draw)
+    contents: Any = None
+    """On prefill: the content tags of all full pages of the prompt."""
+    digest: int = 0
+    """Of the prompt and its namespace, equal on both legs."""
+    is_probe: bool = False
+    """Whether the engine made it up to see whether it is well: it reads pages that were zeroed, and answers nobody."""
+    came: bool = False
+    """On decode: whether its KV came over a transfer that was not looked at yet."""
+    mismatch: Mismatch | None = None
+    proof: int = 0
+    """On decode: of the bytes that prefill had, 0 when it said none."""
+    has_failed: bool = False
+    """Whether a finding of this rank ended it."""
+    retires: bool = False
+    """On decode: whether a transfer may still write into its pages, so that nobody may have them after it."""
+
+
+def holder_of(request: Any) -> Holder | None:
+    """Return what is known of a request of SGLang's; none when it never held a page."""
+    return getattr(request, _ATTRIBUTE, None)
+
+
+def hang_on(request: Any, holder: Holder) -> Holder:
+    """Keep it with the request."""
+    setattr(request, _ATTRIBUTE, holder)
+    return holder
