@@ -57,6 +57,10 @@ class DecodeHooks:
         pages = pool.pages(row, 0, int(request.kv.kv_committed_len))
         pool.tags.take(pages, holder.generation, written=False)
         pool.generations[row] = holder.generation
+        held = pool.tags.held(pages, holder.generation)
+        if not held.all():  # given to another too, who may be reading them: nothing of this request may go there
+            pool.shun(row, pages, ~held)
+            pages = pages[held]
         if holder.is_probe or self._findings.modes.page_scrubbing is not Mode.DISABLED:
             self._findings.tally.bytes_zeroed += pool.zero(pages)
 

@@ -68,6 +68,12 @@ class Pool:
         """Return where the tokens from `start` up to `end` of a row lie."""
         return self._rows[row, start:end].long()
 
+    def shun(self, row: int, pages: Any, shunned: Any) -> None:
+        """Have a row name the dummy page in the place of some of its pages, from its start on."""
+        named = (pages * ~shunned)[:, None] * self.page_size + self.array(range(self.page_size))
+        places = self._rows[row, : len(pages) * self.page_size]
+        places.copy_(named.flatten()[: len(places)])
+
     def zero(self, pages: Any) -> int:
         """Zero pages and return how many bytes, once it is done: what comes over the network keeps to no stream."""
         zeroed = int(self.bytes.zero(pages))
