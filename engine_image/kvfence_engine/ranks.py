@@ -54,6 +54,8 @@ class Ranked:
             self._integrity.made(scheduler)
         except HookError as error:
             give_up(self._state, WHO, str(error))
+        except Exception as error:  # noqa: BLE001 - whatever it is, this engine is not the one that was proven
+            give_up(self._state, WHO, f"the defences cannot be put in place: {type(error).__name__}: {error}")
         self._cap = SchedulerCap(scheduler)
         self._rank = Rank(
             index=_index(import_module("sglang.srt.runtime_context").get_parallel()),

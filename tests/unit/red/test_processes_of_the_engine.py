@@ -12,11 +12,12 @@ from typing import Any, NoReturn
 
 import pytest
 
-from kvfence_engine import doorkeeper, ranks, serving
+from kvfence_engine import doorkeeper, ranks, serving, settings
 from kvfence_engine.admission import Admission
 from kvfence_engine.doorkeeper import Doorkeeper, Identity
 from kvfence_engine.gate import PASSED, Passed
 from kvfence_engine.hooks import HookError
+from kvfence_engine.integrity.modes import Modes, encode
 from kvfence_engine.ranks import Ranked
 from kvfence_engine.serving import Serving
 from kvfence_engine.state import Door, Grant, Rank, Server, SharedState
@@ -32,10 +33,10 @@ class InPlace:
 
     broken = False
 
-    def __init__(self, _hooks: object) -> None:
+    def __init__(self, _hooks: object, _known: object) -> None:
         """Nothing is hooked."""
 
-    def check(self, _used: object) -> None:
+    def check(self, *_used: object) -> None:
         if InPlace.broken:
             raise HookError("the hook at x was replaced")
 
@@ -49,6 +50,8 @@ def without_sglang(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "Hooks", InPlace)
         monkeypatch.setattr(module, "give_up", give_up)
     monkeypatch.setattr(InPlace, "broken", False)
+    monkeypatch.setenv(settings.INTEGRITY, encode(Modes()))
+    monkeypatch.setenv(settings.POOL, "pool")
     names = ("fastapi", "sglang", "sglang.srt", "sglang.srt.entrypoints", "sglang.srt.entrypoints.http_server")
     for name in (*names, "sglang.srt.runtime_context", "sglang.srt.managers", "sglang.srt.managers.io_struct"):
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
