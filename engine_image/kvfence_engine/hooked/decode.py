@@ -130,6 +130,7 @@ class DecodeHooks:
             bad |= findings.of_coverage(holder)
             bad |= findings.of_bytes(request, holder, end)
         findings.tally.requests_verified += not bad
+        holder.was_verified = not bad
         return bad
 
     def _decoded(self, slots: Any, batch: Any, token_per_req: int) -> None:

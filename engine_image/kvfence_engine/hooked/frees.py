@@ -58,13 +58,15 @@ class FreeHooks:
         if holder.retires:
             self._withhold(pool, pages, lambda: original(request, tree, checkpoint=False))
             self._retired(len(pages))
-        elif holder.has_failed:
+        elif not holder.was_verified:
             # Its row may name pages of others, who may be reading them, and may have lost some of its own.
             lost = pool.tags.all_held(holder.generation)
             lost[pages] = False
             foreign = pages[~pool.tags.held(pages, holder.generation)]
-            self._withhold(pool, foreign, lambda: original(request, tree, checkpoint=False))
-            pool.allocator.free_page_ids(lost.nonzero().flatten())
+            keeps = checkpoint and not holder.has_failed
+            self._withhold(pool, foreign, lambda: original(request, tree, checkpoint=keeps))
+            if not tree.supports_prefix_sharing():  # else the tree may keep some of them
+                pool.allocator.free_page_ids(lost.nonzero().flatten())
         else:
             return original(request, tree, checkpoint=checkpoint)
         return None

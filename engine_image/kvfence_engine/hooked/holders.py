@@ -35,6 +35,8 @@ class Holder:
     mismatch: Mismatch | None = None
     proof: int = 0
     """On decode: of the bytes that prefill had, 0 when it said none."""
+    was_verified: bool = False
+    """Whether all of its pages were looked at, and found right."""
     has_failed: bool = False
     """Whether a finding of this rank ended it."""
     retires: bool = False

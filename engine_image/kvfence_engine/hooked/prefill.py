@@ -55,6 +55,7 @@ class PrefillHooks:
         found = []
         for request, prefix, total in zip(batch.reqs, batch.prefix_lens, totals, strict=True):
             holder = holder_of(request) or hang_on(request, self._hold(request, pool))
+            holder.was_verified = False
             found.append(self._findings.of_pages(request, holder, prefix))
             _tag(pool, request.kv.req_pool_idx, holder, prefix, total)
         self._end(batch.reqs, found)
@@ -69,8 +70,8 @@ class PrefillHooks:
             holder = holder_of(request)
             assert holder is not None
             found.append(self._findings.of_pages(request, holder, _handed(request)))
-            if not holder.has_failed:
-                self._findings.tally.requests_verified += 1
+            holder.was_verified = not holder.has_failed
+            self._findings.tally.requests_verified += holder.was_verified
         self._end(complete, found)
 
     def _hand_over(self, _result: Any, buffers: Any, request: Any) -> None:
