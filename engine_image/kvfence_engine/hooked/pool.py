@@ -59,6 +59,8 @@ class Pool:
                 f"page tagging was not shown to hold for a KV pool with a {beside[0]}: use another KV dtype"
             )
         self._stream = torch.cuda.current_stream if str(device).startswith("cuda") else None
+        # A request that has ended may have one more forward pass under way, which writes where it had its pages.
+        self._forward = scheduler.forward_stream if scheduler.enable_overlap else None
 
     def pages(self, row: int, start: int, end: int) -> Any:
         """Return the ids of the pages that hold the tokens from `start` up to `end` of a row."""
@@ -76,6 +78,8 @@ class Pool:
 
     def zero(self, pages: Any) -> int:
         """Zero pages and return how many bytes, once it is done: what comes over the network keeps to no stream."""
+        if self._stream is not None and self._forward is not None:
+            self._stream().wait_stream(self._forward)
         zeroed = int(self.bytes.zero(pages))
         if self._stream is not None:
             self._stream().synchronize()
