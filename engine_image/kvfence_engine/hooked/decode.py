@@ -56,7 +56,7 @@ class DecodeHooks:
         row = request.kv.req_pool_idx
         pages = pool.pages(row, 0, int(request.kv.kv_committed_len))
         pool.tags.take(pages, holder.generation, written=False)
-        pool.generations[row] = holder.generation
+        pool.generations[row : row + 1] = holder.generation
         held = pool.tags.held(pages, holder.generation)
         if not held.all():  # given to another too, who may be reading them: nothing of this request may go there
             pool.shun(row, pages, ~held)
@@ -134,7 +134,7 @@ class DecodeHooks:
         return bad
 
     def _decoded(self, slots: Any, batch: Any, token_per_req: int) -> None:
-        """Tag the pages that a decode step begins; most steps begin none, which the host knows without the device."""
+        """Tag the pages that a decode step begins; the host knows without the device in which rows it begins one."""
         pool = self._pool()
         if pool is None or token_per_req != 1:
             return

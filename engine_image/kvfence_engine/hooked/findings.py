@@ -45,7 +45,7 @@ class Findings:
     def of_pages(self, request: Any, holder: Holder, end: int) -> bool:
         """Verify the tags of a request's pages up to a token; return whether it must end.
 
-        The one place where the host waits for the device: two numbers, once for each request and not for each step.
+        The host waits for the device here: once for each request, not for each step.
         """
         pool = self._pool()
         if pool is None or self.modes.page_tagging is Mode.DISABLED or not end:

@@ -51,7 +51,10 @@ class TagTable:
         self._content = zeros(pages)
         self._writer = zeros(pages)
         self._conflicts = zeros(1)
-        self._counting = counting
+        # Numbers of the host that are put where an index says make it wait for a GPU; these are there already.
+        self._order = counting(pages)
+        self._nothing = zeros(1)
+        self._conflict = zeros(1) + CONFLICT
 
     def __len__(self) -> int:
         return len(self._owner)
@@ -64,17 +67,17 @@ class TagTable:
             generation: of the request; or one for each page.
             written: whether what the device does next in order writes them; a transfer does not.
         """
-        order = self._counting(len(pages))
+        order = self._order[: len(pages)]
         self._writer[pages] = order  # of a page that comes twice one place is overwritten
-        fair = (self._owner[pages] == FREE) & (self._writer[pages] == order)
-        self._conflicts[0] += (~fair).sum()
-        self._owner[pages] = generation
-        self._writer[pages] = generation * int(written)
-        self._content[pages] = 0
-        unfair = pages * ~fair  # the dummy page stands in for those that are fair: a mask would make the host wait
-        self._owner[unfair] = CONFLICT
-        self._writer[unfair] = 0
-        self._owner[_DUMMY] = FREE
+        unfair = (self._owner[pages] != FREE) | (self._writer[pages] != order)
+        self._conflicts += unfair.sum()
+        self._owner[pages] = generation if isinstance(generation, type(pages)) else pages * 0 + generation
+        self._writer[pages] = self._owner[pages] if written else self._nothing
+        self._content[pages] = self._nothing
+        shared = pages * unfair  # the dummy page stands in for those that are fair: a mask would make the host wait
+        self._owner[shared] = self._conflict
+        self._writer[shared] = self._nothing
+        self._owner[: _DUMMY + 1] = FREE
 
     def label(self, pages: Array, contents: Array) -> None:
         """Say what full pages hold, as far as they are held: one content tag for each."""
@@ -87,9 +90,9 @@ class TagTable:
 
     def release(self, pages: Array) -> None:
         """Take all tags off."""
-        self._owner[pages] = FREE
-        self._content[pages] = 0
-        self._writer[pages] = 0
+        self._owner[pages] = self._nothing
+        self._content[pages] = self._nothing
+        self._writer[pages] = self._nothing
 
     def clear(self) -> None:
         """Release all."""
@@ -122,5 +125,5 @@ class TagTable:
     def conflicts(self) -> int:
         """Return how often a page was given to two at once, and begin to count anew. The host waits for the device."""
         found = int(self._conflicts[0])
-        self._conflicts[0] = 0
+        self._conflicts[:] = 0
         return found
