@@ -1,0 +1,5 @@
+"""`python -m bench.engine`."""
+
+from bench.engine.cli import main
+
+main()
