@@ -6,7 +6,7 @@ import time
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kvfence_engine.hooked.findings import WHY
+from kvfence_engine.hooked.findings import WHY, aborted
 from kvfence_engine.hooked.holders import Holder, hang_on, holder_of
 from kvfence_engine.hooks import Hook, Kind
 from kvfence_engine.integrity import coverage, handover
@@ -110,13 +110,30 @@ class DecodeHooks:
         if pool is None:
             return
         requests = list(batch.reqs)
+        shared = self._findings.shared_pages()
         dropped = {id(request) for request, _ in self._findings.agree(requests, [self._ends(one) for one in requests])}
-        if not dropped:
-            return
         for request in requests:
             if id(request) in dropped:
                 _drop(scheduler, pool, request)
-        batch.filter_batch(keep_indices=[i for i, request in enumerate(requests) if id(request) not in dropped])
+        if dropped:
+            batch.filter_batch(keep_indices=[i for i, request in enumerate(requests) if id(request) not in dropped])
+        if dropped or shared:
+            self._look_again(scheduler)
+
+    def _look_again(self, scheduler: Any) -> None:
+        """Verify the requests that decode already: whatever put another's page into one row may have done so in theirs.
+
+        They were right when they began, so a page that is not theirs came later, and they may have read it.
+        """
+        running = list(scheduler.running_batch.reqs)
+        holders = [holder_of(request) or Holder() for request in running]
+        ends = [int(request.kv.kv_committed_len) for request in running]
+        found = [self._findings.of_pages(*one) for one in zip(running, holders, ends, strict=True)]
+        for request, why in self._findings.agree(running, found):
+            request.to_finish = aborted(why)
+            holder = holder_of(request)
+            if holder is not None:
+                holder.was_verified = False  # so that it gives back what it holds, and not what its row names
 
     def _ends(self, request: Any) -> bool:
         holder, findings = holder_of(request), self._findings

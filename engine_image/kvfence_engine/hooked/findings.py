@@ -96,7 +96,6 @@ class Findings:
         """Return the requests that end on any rank: ranks that compute together must drop the same ones."""
         if not requests:
             return
-        self._look_for_conflicts()
         for request, bad in zip(requests, self.any_rank(ends), strict=True):
             if bad:
                 self.tally.requests_failed += 1
@@ -109,16 +108,22 @@ class Findings:
         most = import_module("torch").distributed.ReduceOp.MAX
         return [bool(flag) for flag in utils.all_reduce_flags([int(flag) for flag in flags], self._group, most)]
 
-    def _look_for_conflicts(self) -> None:
-        """Ask for pages that were given to two; whoever verifies them finds them foreign."""
+    def shared_pages(self) -> bool:
+        """Ask whether pages were given to two since it was asked last, on any rank; they are foreign to both."""
         pool = self._pool()
-        if pool is not None and self.modes.page_tagging is not Mode.DISABLED:
-            self.note(Kind.SHARED_PAGE, pool.tags.conflicts())
+        if pool is None or self.modes.page_tagging is Mode.DISABLED:
+            return False
+        return self.any_rank([self.note(Kind.SHARED_PAGE, pool.tags.conflicts())])[0]
 
     def _ends(self, holder: Holder, bad: bool, mode: Mode) -> bool:
         ends = bad and mode is Mode.ENFORCE
         holder.has_failed = holder.has_failed or ends
         return ends
+
+
+def aborted(why: str) -> Any:
+    """Return the end of a request with 500, as SGLang has it."""
+    return import_module("sglang.srt.managers.schedule_batch").FINISH_ABORT(why, 500, "InternalServerError")
 
 
 def _expected(pool: Pool, holder: Holder, pages: int, end: int) -> Any:

@@ -7,6 +7,7 @@ from array import array
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from kvfence_engine.hooked.findings import aborted
 from kvfence_engine.hooked.holders import Holder, hang_on, holder_of
 from kvfence_engine.hooks import Hook, Kind
 from kvfence_engine.integrity import handover
@@ -72,6 +73,7 @@ class PrefillHooks:
             found.append(self._findings.of_pages(request, holder, _handed(request)))
             holder.was_verified = not holder.has_failed
             self._findings.tally.requests_verified += holder.was_verified
+        self._findings.shared_pages()
         self._end(complete, found)
 
     def _hand_over(self, _result: Any, buffers: Any, request: Any) -> None:
@@ -99,7 +101,7 @@ class PrefillHooks:
     def _end(self, requests: list[Any], found: list[bool]) -> None:
         """End what must not go on: SGLang retires a request that is to finish before it hands it over."""
         for request, why in self._findings.agree(requests, found):
-            request.to_finish = _aborted(why)
+            request.to_finish = aborted(why)
             request.skip_radix_cache_insert = True  # what it computes comes from pages that are not its own
 
 
@@ -116,7 +118,3 @@ def _tag(pool: Pool, row: int, holder: Holder, prefix: int, total: int) -> None:
 def _handed(request: Any) -> int:
     """Return up to which token KV is computed and sent; the end of the prompt, as SGLang's own sender has it."""
     return min(int(request.extend_end), len(request.origin_input_ids))
-
-
-def _aborted(why: str) -> Any:
-    return import_module("sglang.srt.managers.schedule_batch").FINISH_ABORT(why, 500, "InternalServerError")
