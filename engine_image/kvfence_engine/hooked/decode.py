@@ -55,7 +55,7 @@ class DecodeHooks:
         holder = hang_on(request, Holder(digest=digest, is_probe=_is_probe(request)))
         row = request.kv.req_pool_idx
         pages = pool.pages(row, 0, int(request.kv.kv_committed_len))
-        pool.tags.take(pages, holder.generation, written=False)
+        pool.tags.take(pages, holder.generation, written=False, yields=True)
         pool.generations[row : row + 1] = holder.generation
         held = pool.tags.held(pages, holder.generation)
         if not held.all():  # given to another too, who may be reading them: nothing of this request may go there

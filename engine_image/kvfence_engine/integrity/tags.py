@@ -53,31 +53,37 @@ class TagTable:
         self._conflicts = zeros(1)
         # Numbers of the host that are put where an index says make it wait for a GPU; these are there already.
         self._order = counting(pages)
+        self._places = zeros(pages)
         self._nothing = zeros(1)
         self._conflict = zeros(1) + CONFLICT
 
     def __len__(self) -> int:
         return len(self._owner)
 
-    def take(self, pages: Array, generation: int | Array, *, written: bool) -> None:
-        """Give pages to a request. A page that is held, or that comes twice, becomes nobody's, and is counted.
+    def take(self, pages: Array, generation: int | Array, *, written: bool, yields: bool = False) -> None:
+        """Give pages to a request, and count those that are held, or that come twice.
 
         Args:
             pages: page ids.
             generation: of the request; or one for each page.
             written: whether what the device does next in order writes them; a transfer does not.
+            yields: whether nothing of this request will go into a page that is held: then it stays its holder's. Else
+                it becomes nobody's, as does a page that comes twice.
         """
         order = self._order[: len(pages)]
-        self._writer[pages] = order  # of a page that comes twice one place is overwritten
-        unfair = (self._owner[pages] != FREE) | (self._writer[pages] != order)
-        self._conflicts += unfair.sum()
-        self._owner[pages] = generation if isinstance(generation, type(pages)) else pages * 0 + generation
-        self._writer[pages] = self._owner[pages] if written else self._nothing
-        self._content[pages] = self._nothing
-        shared = pages * unfair  # the dummy page stands in for those that are fair: a mask would make the host wait
+        self._places[pages] = order  # of a page that comes twice one place is overwritten
+        held, twice = self._owner[pages] != FREE, self._places[pages] != order
+        self._conflicts += (held | twice).sum()
+        # The dummy page stands in for those that are left alone: a mask would make the host wait.
+        mine = pages * ~held if yields else pages
+        self._owner[mine] = generation if isinstance(generation, type(pages)) else pages * 0 + generation
+        self._writer[mine] = self._owner[mine] if written else self._nothing
+        self._content[mine] = self._nothing
+        shared = mine * twice if yields else pages * (held | twice)
         self._owner[shared] = self._conflict
         self._writer[shared] = self._nothing
-        self._owner[: _DUMMY + 1] = FREE
+        for tags in (self._owner, self._writer):
+            tags[: _DUMMY + 1] = FREE
 
     def label(self, pages: Array, contents: Array) -> None:
         """Say what full pages hold, as far as they are held: one content tag for each."""

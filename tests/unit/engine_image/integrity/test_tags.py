@@ -102,6 +102,35 @@ def test_a_page_that_is_given_to_two_is_foreign_to_both_and_counted() -> None:
     assert (tags.conflicts(), tags.conflicts()) == (1, 0)
 
 
+def test_a_page_that_is_held_stays_its_holders_when_the_second_yields() -> None:
+    tags = table()
+    tags.take(at(1, 2), MINE, written=True)
+    tags.label(at(2), at(78))
+    tags.take(at(2, 3), OTHER, written=False, yields=True)
+    assert judged(tags, at(1, 2), MINE) == [Verdict.FINE, Verdict.FINE]
+    assert judged(tags, at(2, 3), OTHER) == [Verdict.FOREIGN, Verdict.UNWRITTEN]
+    assert judged(tags, at(2), OTHER, at(78)) == [Verdict.FINE]
+    assert tags.conflicts() == 1
+
+
+def test_a_page_that_comes_twice_to_one_that_yields_is_foreign_too() -> None:
+    tags = table()
+    tags.take(at(3), MINE, written=True)
+    tags.take(at(1, 3, 4, 1), OTHER, written=True, yields=True)
+    assert judged(tags, at(1, 3, 4), OTHER) == [Verdict.FOREIGN, Verdict.FOREIGN, Verdict.FINE]
+    assert judged(tags, at(3), MINE) == [Verdict.FINE]
+    assert tags.conflicts() >= 2
+
+
+def test_the_dummy_page_is_nobodys() -> None:
+    tags = table()
+    tags.take(at(1, 2), MINE, written=True)
+    tags.take(at(2, 3), OTHER, written=True, yields=True)
+    tags.take(at(1, 4), OTHER, written=True)
+    assert judged(tags, at(0), MINE) == judged(tags, at(0), OTHER) == [Verdict.FOREIGN]
+    assert not tags.all_held(OTHER)[0]
+
+
 def test_a_page_that_comes_twice_at_once_is_foreign_and_counted() -> None:
     tags = table()
     tags.take(at(1, 4, 1), MINE, written=True)
@@ -163,13 +192,14 @@ class Tags(RuleBasedStateMachine):
     some = st.lists(st.integers(1, PAGES - 1), min_size=1, max_size=4, unique=True)
     request = st.integers(1, 3)
 
-    @rule(pages=some, generation=request, written=st.booleans())
-    def take(self, pages: list[int], generation: int, written: bool) -> None:
-        self.tags.take(at(*pages), generation, written=written)
+    @rule(pages=some, generation=request, written=st.booleans(), yields=st.booleans())
+    def take(self, pages: list[int], generation: int, written: bool, yields: bool) -> None:
+        self.tags.take(at(*pages), generation, written=written, yields=yields)
         for page in pages:
             held = page in self.pages
             self.conflicts += held
-            self.pages[page] = Page(-1 if held else generation, written and not held)
+            if not (held and yields):
+                self.pages[page] = Page(-1 if held else generation, written and not held)
 
     @rule(pages=some, content=st.integers(1, 2))
     def label(self, pages: list[int], content: int) -> None:
