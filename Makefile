@@ -2,7 +2,6 @@
 # PYTHON names the interpreter that the environment is made with: make setup PYTHON=python3.13
 
 PYTHON ?= python3
-N ?= 100000
 SEED ?= 0
 PY := .venv/bin/python
 UV := $(PY) -m uv
@@ -11,7 +10,7 @@ LOCK = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-ha
 	--custom-compile-command "make lock"
 CRD := crds/kvfence.io_inferencepools.yaml
 API_TESTS := e2e/api e2e/kube e2e/chart
-STAGE_TESTS := e2e/lifecycle e2e/stage e2e/engines e2e/incident e2e/by_hand e2e/door e2e/front e2e/product e2e/pools e2e/demo
+STAGE_TESTS := e2e/lifecycle e2e/stage e2e/engines e2e/incident e2e/by_hand e2e/door e2e/integrity e2e/model e2e/front e2e/product e2e/pools e2e/demo
 
 export UV_PYTHON_DOWNLOADS := never
 # A network's own certificate authority is known to the system, not to uv; where Debian's list is there, uv reads it.
@@ -22,7 +21,7 @@ unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lint unit fuzz api cluster test images red demo demo-down incident stage-build stage-up stage-down stage-status generate lock format clean
+.PHONY: help setup lint unit fuzz api cluster test images red demo demo-down model engine-stage bench-engine incident stage-build stage-up stage-down stage-status generate lock format clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,7 +31,7 @@ setup: $(READY) ## Make .venv with the locked tools; every other command does th
 lint: setup ## Level 1: style, types, import rules, lock (no test runs)
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
-	$(PY) -m mypy operator engine_image e2e tests
+	$(PY) -m mypy operator engine_image e2e tests bench
 	$(PY) -m mypy --python-version 3.10 engine_image
 	$(PY) .venv/bin/lint-imports --no-logo
 	@echo "requirements-dev.lock, and what is installed from it, against pyproject.toml"
@@ -43,7 +42,7 @@ unit: setup ## Level 2: the fast tests, in seconds
 	$(PY) -m pytest tests
 
 fuzz: setup ## Change the field's logs N times at random: none may be read wrong; SEED=n: the first seed
-	$(PY) -m tests.fuzz $(N) --seed $(SEED)
+	$(PY) -m tests.fuzz $(or $(N),100000) --seed $(SEED)
 
 api: setup ## Level 3: tests against a real Kubernetes API without nodes
 	$(PY) -m e2e.cluster build
@@ -67,6 +66,15 @@ demo: setup ## Show a pool being measured, capped, proven and admitted, on the s
 
 demo-down: setup ## Remove what make demo left, the stage too; CONTEXT=name: what it made on that cluster
 	$(PY) -m e2e.demo --down $(if $(CONTEXT),--context '$(CONTEXT)')
+
+model: setup ## Check the formal model of page tags: no leak with all defences, one without each
+	$(PY) -m e2e.model $(ARGS)
+
+engine-stage: stage-build ## N users, ordinary and hostile, on a real pair with all defences and on one without
+	$(PY) -m e2e.integrity $(or $(N),300)
+
+bench-engine: setup ## What page tags cost a decode step and a prompt, as ratios and plots into bench/results/
+	$(PY) -m bench.engine
 
 incident: setup ## Show the incident that this project exists for, on the stage
 	$(PY) -m e2e.incident
@@ -105,7 +113,7 @@ format: setup ## Write the code as `make lint` wants it, as far as a program can
 clean: ## Remove .venv and the caches of the tools; what the stage has built stays
 	rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache engine_image/.ruff_cache
 	rm -rf dist engine_image/dist
-	find operator engine_image e2e tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find operator engine_image e2e tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The environment: made once, brought up to date when one of these files changes, or when the checkout was moved or
 # copied with it (the stamp holds the folder: the packages of the checkout are installed by their path).

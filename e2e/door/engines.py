@@ -192,8 +192,23 @@ class Engine:
             self.process.wait()
 
 
+@dataclass(frozen=True)
+class Given:
+    """What a test gives an engine beside what all engines get."""
+
+    launcher: tuple[str, ...] = ()
+    """Further arguments of the launcher."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables."""
+
+
+NOTHING = Given()
+
+
 @contextmanager
-def launched(injection: Injection, logs: Path, *servers: Server, first: Path | None = None) -> Iterator[list[Engine]]:
+def launched(
+    injection: Injection, logs: Path, *servers: Server, first: Path | None = None, given: Given = NOTHING
+) -> Iterator[list[Engine]]:
     """Start engines at the same time; wait for none of them.
 
     Args:
@@ -201,8 +216,9 @@ def launched(injection: Injection, logs: Path, *servers: Server, first: Path | N
         logs: an existing folder.
         servers: what they are.
         first: a folder ahead of all others on `PYTHONPATH`.
+        given: what each of them gets beside that.
     """
-    engines = [_engine(server, injection, logs, first) for server in servers]
+    engines = [_engine(server, injection, logs, first, given) for server in servers]
     try:
         for engine in engines:
             engine.start()
@@ -213,9 +229,11 @@ def launched(injection: Injection, logs: Path, *servers: Server, first: Path | N
 
 
 @contextmanager
-def started(injection: Injection, logs: Path, *servers: Server) -> Iterator[list[Engine]]:
+def started(
+    injection: Injection, logs: Path, *servers: Server, first: Path | None = None, given: Given = NOTHING
+) -> Iterator[list[Engine]]:
     """Start engines at the same time and wait until all of them have started; their doors are closed."""
-    with launched(injection, logs, *servers) as engines:
+    with launched(injection, logs, *servers, first=first, given=given) as engines:
         names = ", ".join(server.name for server in servers)
         with progress.step(f"starting SGLang behind the door: {names}", f"about {10 + 10 * len(servers)} s"):
             for engine in engines:
@@ -237,7 +255,7 @@ def question(prompt_tokens: int, pair: tuple[str, int] | None = None, **fields: 
     return body | fields
 
 
-def _engine(server: Server, injection: Injection, logs: Path, first: Path | None) -> Engine:
+def _engine(server: Server, injection: Injection, logs: Path, first: Path | None, given: Given) -> Engine:
     http_port, bootstrap, rendezvous, control = processes.free_ports(4)
     ports = Ports(http_port, bootstrap, rendezvous)
     command = launch(server, processes.place_of(server), ports)
@@ -245,9 +263,9 @@ def _engine(server: Server, injection: Injection, logs: Path, first: Path | None
     assert module == "sglang.launch_server"
     own = ["--pool", POOL, "--pod", server.name, "--keys", str(injection.keys)]
     termination_log = logs / f"{server.name}.termination"
-    own += ["--listen", HOST, "--port", str(control), "--termination-log", str(termination_log)]
+    own += ["--listen", HOST, "--port", str(control), "--termination-log", str(termination_log), *given.launcher]
     # The launcher says that there is no warm-up; the stage's own flag would hide it if it did not.
-    given = [argument for argument in arguments if argument != "--skip-server-warmup"]
+    of_sglang = [argument for argument in arguments if argument != "--skip-server-warmup"]
     program, path = [str(injection.packages / "kvfence_engine")], [command.env["PYTHONPATH"]]
     if first:  # the program would put itself ahead of that
         program, path = ["-m", "kvfence_engine.launcher"], [str(first), str(injection.packages), *path]
@@ -258,6 +276,6 @@ def _engine(server: Server, injection: Injection, logs: Path, first: Path | None
         control=control,
         log=logs / f"{server.name}.log",
         termination_log=termination_log,
-        argv=(python, *program, *own, "--", *given),
-        env=processes.inherited() | command.env | {"PYTHONPATH": ":".join(path)},
+        argv=(python, *program, *own, "--", *of_sglang),
+        env=processes.inherited() | command.env | {"PYTHONPATH": ":".join(path)} | dict(given.settings),
     )

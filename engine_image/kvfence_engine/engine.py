@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> None:
     server_args.resolve_once()
     flags = server_args.resolved_dict()
     refused = versions.refuse_flags(flags)
-    if refused is None and decode(os.environ[settings.INTEGRITY]).any_enforced:
+    if refused is None and decode(os.environ[settings.INTEGRITY]).any_on:
         refused = refusals.refuse(flags, os.environ)
     if refused is not None:
         give_up(state, WHO, refused)

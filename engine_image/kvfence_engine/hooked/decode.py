@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 _DECODE = "sglang.srt.disaggregation.decode"
 _FAILED = 500
+_AHEAD = 1.0
+"""Seconds before its deadline in which a release counts as late: SGLang looks at the clock after this does, and what it
+does not release in this pass is looked at again.
+"""
 
 
 class DecodeHooks:
@@ -91,7 +95,7 @@ class DecodeHooks:
         if self._pool() is None or not waiting or self._findings.modes.page_scrubbing is Mode.DISABLED:
             return
         now = time.monotonic()
-        late = [now >= deadline and not _is_drained(one, acks) for one, _, deadline, _, acks in waiting]
+        late = [now + _AHEAD >= deadline and not _is_drained(one, acks) for one, _, deadline, _, acks in waiting]
         for (one, *_), is_late in zip(waiting, self._findings.any_rank(late), strict=True):
             holder = holder_of(one.req)
             if holder is not None:
@@ -125,7 +129,7 @@ class DecodeHooks:
 
         They were right when they began, so a page that is not theirs came later, and they may have read it.
         """
-        running = list(scheduler.running_batch.reqs)
+        running = [one for one in scheduler.running_batch.reqs if one.kv.holds_kv and not one.finished()]
         holders = [holder_of(request) or Holder() for request in running]
         ends = [int(request.kv.kv_committed_len) for request in running]
         found = [self._findings.of_pages(*one) for one in zip(running, holders, ends, strict=True)]
@@ -146,8 +150,8 @@ class DecodeHooks:
             holder.came = False
             bad |= findings.of_coverage(holder)
             bad |= findings.of_bytes(request, holder, end)
-        findings.tally.requests_verified += not bad
-        holder.was_verified = not bad
+        holder.was_verified = not holder.was_found
+        findings.tally.requests_verified += holder.was_verified
         return bad
 
     def _decoded(self, slots: Any, batch: Any, token_per_req: int) -> None:

@@ -57,7 +57,7 @@ class Findings:
         self.tally.pages_expected += len(pages)
         self.tally.pages_verified += len(pages) - foreign - unwritten
         bad = self.note(Kind.FOREIGN_PAGE, foreign) | self.note(Kind.UNWRITTEN_PAGE, unwritten)
-        return self._ends(holder, bad, self.modes.page_tagging)
+        return self._judged(holder, bad, self.modes.page_tagging)
 
     def of_bytes(self, request: Any, holder: Holder, end: int) -> bool:
         """Look whether bytes arrived in all pages, and the right ones; return whether the request must end."""
@@ -69,14 +69,14 @@ class Findings:
             bad = self.note(Kind.OTHER_BYTES, int(self.proof(row, 0, end) != holder.proof))
         else:  # a prompt of padding alone can be all zeros, so where both sides have a proof, that decides
             bad = self.note(Kind.EMPTY_PAGE, int(pool.bytes.empty(pool.pages(row, 0, end)).sum()))
-        return self._ends(holder, bad, self.modes.page_scrubbing)
+        return self._judged(holder, bad, self.modes.page_scrubbing)
 
     def of_coverage(self, holder: Holder) -> bool:
         """Return whether a request must end because of what prefill handed over."""
         if self.modes.coverage is Mode.DISABLED or holder.mismatch is None:
             return False
         logger.error("kvfence: coverage of a hand-over: %s", holder.mismatch.value)
-        return self._ends(holder, self.note(Kind.COVERAGE, 1), self.modes.coverage)
+        return self._judged(holder, self.note(Kind.COVERAGE, 1), self.modes.coverage)
 
     def proof(self, row: int, start: int, end: int) -> int:
         """Return the proof of the bytes from `start` up to `end` of a row; 0 when nobody asked for one."""
@@ -115,10 +115,9 @@ class Findings:
             return False
         return self.any_rank([self.note(Kind.SHARED_PAGE, pool.tags.conflicts())])[0]
 
-    def _ends(self, holder: Holder, bad: bool, mode: Mode) -> bool:
-        ends = bad and mode is Mode.ENFORCE
-        holder.has_failed = holder.has_failed or ends
-        return ends
+    def _judged(self, holder: Holder, bad: bool, mode: Mode) -> bool:
+        holder.was_found = holder.was_found or bad
+        return bad and mode is Mode.ENFORCE
 
 
 def aborted(why: str) -> Any:

@@ -60,12 +60,14 @@ class FreeHooks:
             self._retired(len(pages))
         elif not holder.was_verified:
             # Its row may name pages of others, who may be reading them, and may have lost some of its own.
-            lost = pool.tags.all_held(holder.generation)
-            lost[pages] = False
-            foreign = pages[~pool.tags.held(pages, holder.generation)]
-            keeps = checkpoint and not holder.has_failed
-            self._withhold(pool, foreign, lambda: original(request, tree, checkpoint=keeps))
+            lost = None
             if not tree.supports_prefix_sharing():  # else the tree may keep some of them
+                lost = pool.tags.all_held(holder.generation)
+                lost[pages] = False
+            foreign = pages[~pool.tags.held(pages, holder.generation)]
+            keeps = checkpoint and not holder.was_found
+            self._withhold(pool, foreign, lambda: original(request, tree, checkpoint=keeps))
+            if lost is not None:
                 pool.allocator.free_page_ids(lost.nonzero().flatten())
         else:
             return original(request, tree, checkpoint=checkpoint)

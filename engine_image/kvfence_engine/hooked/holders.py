@@ -37,8 +37,8 @@ class Holder:
     """On decode: of the bytes that prefill had, 0 when it said none."""
     was_verified: bool = False
     """Whether all of its pages were looked at, and found right."""
-    has_failed: bool = False
-    """Whether a finding of this rank ended it."""
+    was_found: bool = False
+    """Whether this rank found anything of it that is not right."""
     retires: bool = False
     """On decode: whether a transfer may still write into its pages, so that nobody may have them after it."""
 

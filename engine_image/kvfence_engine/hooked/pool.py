@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from importlib import import_module
+from operator import index
 from typing import Any
 
 from kvfence_engine.hooks import HookError
@@ -63,12 +64,16 @@ class Pool:
         self._forward = scheduler.forward_stream if scheduler.enable_overlap else None
 
     def pages(self, row: int, start: int, end: int) -> Any:
-        """Return the ids of the pages that hold the tokens from `start` up to `end` of a row."""
-        return self._rows[row, start - start % self.page_size : end : self.page_size].long() // self.page_size
+        """Return the ids of the pages that hold the tokens from `start` up to `end` of a row.
+
+        Raises:
+            TypeError: for a request without a row, of which an index would make the whole table.
+        """
+        return self._rows[index(row), start - start % self.page_size : end : self.page_size].long() // self.page_size
 
     def slots(self, row: int, start: int, end: int) -> Any:
         """Return where the tokens from `start` up to `end` of a row lie."""
-        return self._rows[row, start:end].long()
+        return self._rows[index(row), start:end].long()
 
     def shun(self, row: int, pages: Any, shunned: Any) -> None:
         """Have a row name the dummy page in the place of some of its pages, from its start on."""

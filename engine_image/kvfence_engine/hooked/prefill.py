@@ -65,13 +65,13 @@ class PrefillHooks:
         """Verify all pages of the prompts that are complete, before any of their last part is sent."""
         if self._pool() is None:
             return
-        complete = [request for request in batch.reqs if request.inflight_middle_chunks <= 0 and holder_of(request)]
+        complete = [one for one in batch.reqs if one.inflight_middle_chunks <= 0 and one.kv.holds_kv and holder_of(one)]
         found = []
         for request in complete:
             holder = holder_of(request)
             assert holder is not None
             found.append(self._findings.of_pages(request, holder, _handed(request)))
-            holder.was_verified = not holder.has_failed
+            holder.was_verified = not holder.was_found
             self._findings.tally.requests_verified += holder.was_verified
         self._findings.shared_pages()
         self._end(complete, found)

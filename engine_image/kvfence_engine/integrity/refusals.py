@@ -34,6 +34,7 @@ _AT_MOST_ONE = {
     "attn_dcp_size": "a page lies in several ranks",
     "dcp_size": "a page lies in several ranks",
     "attn_cp_size": "a prompt is computed by several ranks, each with its own part",
+    "pp_size": "each stage would find faults on its own, and the others go on",
 }
 
 _SETTINGS = {
@@ -47,7 +48,7 @@ _DEFERRED = "SGLANG_DISAGGREGATION_DEFERRED_DECODE_KV_RELEASE"
 
 
 def refuse(flags: Mapping[str, object], environment: Mapping[str, str]) -> str | None:
-    """Return why an engine whose defences are enforced does not start; none when it does.
+    """Return why an engine with defences of the KV on does not start; none when it does.
 
     Args:
         flags: SGLang's arguments by their names in Python.
@@ -59,10 +60,12 @@ def refuse(flags: Mapping[str, object], environment: Mapping[str, str]) -> str |
 def _flags(flags: Mapping[str, object]) -> str | None:
     for name, why in _FLAGS.items():
         if flags.get(name) not in (None, False, "", [], {}):
-            return f"drop --{name.replace('_', '-')}, or do not enforce page tagging: {why}"
+            return f"drop --{name.replace('_', '-')}, or switch the defences of the KV off: {why}"
     for name, why in _AT_MOST_ONE.items():
         if flags.get(name) not in (None, 1):
-            return f"set --{name.replace('_', '-')} to 1, or do not enforce page tagging: {why}"
+            return f"set --{name.replace('_', '-')} to 1, or switch the defences of the KV off: {why}"
+    if flags.get("disaggregation_decode_host_receive_threshold", 1) != 1:
+        return "drop --disaggregation-decode-host-receive-threshold: what comes into the host's memory has no tags"
     if flags.get("disaggregation_transfer_backend") == "fake":
         return "choose another --disaggregation-transfer-backend: with fake no KV is ever transferred"
     return None
@@ -75,7 +78,7 @@ def _environment(environment: Mapping[str, str]) -> str | None:
         if name.startswith(_PREFIXES):
             return f"unset {name}: it makes faults on purpose"
         if name in _SETTINGS:
-            return f"unset {name}, or do not enforce page tagging: {_SETTINGS[name]}"
+            return f"unset {name}, or switch the defences of the KV off: {_SETTINGS[name]}"
     if environment.get(_DEFERRED, "1").lower() in _UNSET:
         return f"unset {_DEFERRED}: without it pages are used again while a transfer still writes into them"
     return None

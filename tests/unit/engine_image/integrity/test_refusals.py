@@ -12,6 +12,8 @@ PLAIN: dict[str, object] = {
     "speculative_algorithm": None,
     "dllm_algorithm": None,
     "lora_paths": [],
+    "pp_size": 1,
+    "disaggregation_decode_host_receive_threshold": 1.0,
     "dcp_size": 1,
     "attn_dcp_size": 1,
     "attn_cp_size": 1,
@@ -38,7 +40,7 @@ def test_an_engine_as_the_operator_starts_it_is_not_refused() -> None:
 def test_what_moves_pages_past_the_tags_is_refused_by_name(flag: str) -> None:
     said = refusals.refuse({**PLAIN, flag: True}, {})
     assert said is not None
-    assert said.startswith(f"drop --{flag.replace('_', '-')}, or do not enforce page tagging: ")
+    assert said.startswith(f"drop --{flag.replace('_', '-')}, or switch the defences of the KV off: ")
 
 
 @pytest.mark.parametrize("flag", ["speculative_algorithm", "dllm_algorithm"])
@@ -46,9 +48,14 @@ def test_decode_steps_of_another_kind_are_refused(flag: str) -> None:
     assert f"drop --{flag.replace('_', '-')}" in str(refusals.refuse({**PLAIN, flag: "EAGLE"}, {}))
 
 
-@pytest.mark.parametrize("flag", ["dcp_size", "attn_dcp_size", "attn_cp_size"])
+@pytest.mark.parametrize("flag", ["dcp_size", "attn_dcp_size", "attn_cp_size", "pp_size"])
 def test_prompts_in_several_parts_are_refused(flag: str) -> None:
     assert f"set --{flag.replace('_', '-')} to 1" in str(refusals.refuse({**PLAIN, flag: 2}, {}))
+
+
+def test_transfers_into_the_hosts_memory_are_refused() -> None:
+    said = refusals.refuse({**PLAIN, "disaggregation_decode_host_receive_threshold": 0.5}, {})
+    assert "what comes into the host's memory has no tags" in str(said)
 
 
 def test_transfers_that_never_happen_are_refused() -> None:

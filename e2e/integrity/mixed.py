@@ -1,0 +1,104 @@
+"""Ordinary and hostile users at once, on a pair with all defences and on one without: what crossed over in each."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from e2e import progress
+from e2e.door.engines import HOST, Engine, Given, Injection, started
+from e2e.engines import processes
+from e2e.engines.servers import Role, Server
+from e2e.integrity.outcome import Verdict
+from e2e.integrity.traffic import CAP, Seen, User, ask_all, drawn
+from kvfence.engine.pair import Pair
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+ENFORCED = ("--page-tagging", "Enforce", "--page-scrubbing", "Enforce", "--coverage", "Enforce")
+PREFILL_POOL = 4096
+DECODE_POOL = 2048
+"""Tokens: a few users fill it, so that pages are used again soon and requests are put back."""
+WAITING_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class Legs:
+    """Two engines behind their open doors."""
+
+    prefill: Engine
+    decode: Engine
+
+    @property
+    def pair(self) -> Pair:
+        """As a router has them."""
+        return Pair(_url(self.prefill.ports.http), _url(self.decode.ports.http), HOST, self.prefill.ports.bootstrap)
+
+    def counts(self) -> dict[str, Any]:
+        """What the defences of each counted."""
+        return {leg.server.name: leg.status()["ranks"][0]["integrity"] for leg in (self.prefill, self.decode)}
+
+
+@contextmanager
+def defended(injection: Injection, folder: Path, page_size: int) -> Iterator[Legs]:
+    """Start a pair with all defences enforced, and open its doors."""
+    with started(injection, folder, *_servers(page_size), given=Given(ENFORCED)) as (prefill, decode):
+        for engine in (prefill, decode):
+            said = engine.admit(cap=CAP, peers=(prefill.peer,))
+            assert said.status == 200, said.text
+        yield Legs(prefill, decode)
+
+
+@contextmanager
+def bare(folder: Path, page_size: int) -> Iterator[Pair]:
+    """Start a pair of SGLang alone, without anything of kvfence."""
+    with processes.running(_servers(page_size, context=CAP), folder) as (prefill, decode):
+        yield Pair(prefill.url, decode.url, prefill.bootstrap_host, prefill.bootstrap_port)
+
+
+def asked(users: list[User], pair: Pair, who: str) -> Seen:
+    """Ask for all of them, and say how far it is."""
+    with progress.step(f"{len(users)} users, {who}", f"about {max(1, len(users) // 150)} min"):
+        return asyncio.run(ask_all(users, pair))
+
+
+def faults(seen: Seen, counts: dict[str, Any]) -> list[str]:
+    """Return what should not be after ordinary and hostile users met a pair with all defences. Pure."""
+    wrong = [f"{seen.of(verdict)} answers {verdict}" for verdict in (Verdict.LEAKED, Verdict.WRONG) if seen.of(verdict)]
+    wrong += [f"{seen.unwanted} users got something else than they should have"] if seen.unwanted else []
+    for name, said in counts.items():
+        if said["found"] or said["requestsFailed"] or said["requestsUnverified"]:
+            wrong.append(f"{name} found what is not there, or left a request out: {said}")
+        if said["pagesVerified"] != said["pagesExpected"] or not said["pagesVerified"]:
+            wrong.append(f"{name} verified {said['pagesVerified']} of {said['pagesExpected']} pages")
+    return wrong
+
+
+def users(count: int, seed: int) -> list[User]:
+    """Return the same users for the same seed."""
+    return drawn(count, seed)
+
+
+def _servers(page_size: int, context: int = 4096) -> list[Server]:
+    extra = ("--num-reserved-decode-tokens", "32")
+    pools = {Role.PREFILL: PREFILL_POOL, Role.DECODE: DECODE_POOL}
+    return [
+        Server(
+            role.value,
+            role,
+            context_length=context,
+            pool_tokens=pool,
+            page_size=page_size,
+            extra=extra,
+            waiting_seconds=WAITING_SECONDS,
+        )
+        for role, pool in pools.items()
+    ]
+
+
+def _url(port: int) -> str:
+    return f"http://{HOST}:{port}"

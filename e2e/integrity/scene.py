@@ -1,0 +1,164 @@
+"""A pair with plants in it behind its doors, and the router and the users before them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from e2e.door.engines import HOST, Engine, Given, Injection, started
+from e2e.engines.servers import SERVED_NAME, Role, Server
+from e2e.integrity import prompts
+from e2e.integrity.arming import PACKAGE, SETTING, Plants
+from e2e.integrity.outcome import Outcome
+from kvfence.engine.pair import ROOMS, Client, Pair, PairAnswer, Question
+from kvfence.verify import judging, markers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from e2e.integrity.prompts import Prompt
+    from kvfence.domain.asking import Answer
+
+CAP = 1000
+DECODE_POOL = 1024
+"""Tokens. Small, so that four users A have had all of it."""
+PREFILL_POOL = 4096
+
+WAITING_SECONDS = 4
+"""How long decode waits for a transfer that hangs."""
+RELEASE_SECONDS = 1
+"""How long it then holds the pages for the acknowledgement that does not come."""
+
+TIMEOUT_SECONDS = 20.0
+USERS = 4
+USER_PAGES = 20
+"""That hold the marker of a user A."""
+
+
+@dataclass(frozen=True)
+class Defence:
+    """What is switched on in both engines of a pair."""
+
+    name: str
+    launcher: tuple[str, ...] = ()
+    """Arguments of kvfence's launcher."""
+    sglang: tuple[str, ...] = ()
+    """Arguments of SGLang."""
+
+
+UNDEFENDED = Defence("none")
+
+
+@dataclass(frozen=True)
+class Legs(Question):
+    """A question with whatever more fields in its body."""
+
+    fields: dict[str, Any] = field(default_factory=dict)
+
+    def body(self) -> dict[str, Any]:
+        """Return the request with them."""
+        return super().body() | self.fields
+
+
+@dataclass
+class Scene:
+    """One started pair, both doors open."""
+
+    prefill: Engine
+    decode: Engine
+    plants: Plants
+    chance: random.Random
+    planted: list[str] = field(default_factory=list)
+    """The markers of all users A so far."""
+
+    def draw(self) -> str:
+        """Return a marker that nobody has."""
+        return markers.draw(1, self.chance, prompts.LENGTH)[0]
+
+    def room(self) -> int:
+        """Return a room that nobody has."""
+        return self.chance.randrange(ROOMS)
+
+    async def ask(self, prompt: Prompt, max_tokens: int, room: int) -> PairAnswer:
+        """Ask both legs, as a router does."""
+        prefill, decode = self.prefill, self.decode
+        pair = Pair(_url(prefill), _url(decode), HOST, prefill.ports.bootstrap)
+        async with Client(TIMEOUT_SECONDS) as client:
+            return await client.ask(pair, Question(SERVED_NAME, prompt.text, max_tokens), room)
+
+    async def ask_decode(self, prompt: Prompt, max_tokens: int, **fields: Any) -> Answer:
+        """Ask decode alone, as whoever reaches it can."""
+        async with Client(TIMEOUT_SECONDS) as client:
+            return await client.ask_one(_url(self.decode), Legs(SERVED_NAME, prompt.text, max_tokens, fields=fields))
+
+    def user_a(self) -> Prompt:
+        """Return the prompt of a user A with a marker of its own, which must come out of nobody else's answer."""
+        self.planted.append(self.draw())
+        return prompts.planting(self.planted[-1], USER_PAGES, self.chance)
+
+    async def plant(self) -> int:
+        """Have one user A ask and get its answer; return its room."""
+        room = self.room()
+        await self.ask(self.user_a(), 4, room)
+        return room
+
+    async def fill(self) -> int:
+        """Have users A leave their markers in all of decode's pool; return the room of the last."""
+        rooms = [await self.plant() for _ in range(USERS)]
+        return rooms[-1]
+
+    def outcome(self, prompt: Prompt, answer: PairAnswer | Answer, room: int) -> Outcome:
+        """Return what B's answer means, with the plant on the request of a room."""
+        prefill, decode = (answer.prefill, answer.decode) if isinstance(answer, PairAnswer) else (None, answer)
+        legs = [decode] if prefill is None else [prefill, decode]
+        leaked = tuple(dict.fromkeys(found for leg in legs for found in judging.told(leg, self.planted)))
+        return Outcome(bool(self.plants.told("fired", room)), prefill, decode, prompt.expected, leaked)
+
+    def counts(self) -> dict[str, Any]:
+        """Return what the defences of each engine count, as its launcher says; empty where none does."""
+        legs = (self.prefill, self.decode)
+        return {leg.server.name: leg.status()["ranks"][0].get("integrity", {}) for leg in legs}
+
+
+@contextmanager
+def opened(
+    injection: Injection, folder: Path, defence: Defence = UNDEFENDED, page_size: int = prompts.PAGE
+) -> Iterator[Scene]:
+    """Start a pair with plants and a defence, and open its doors.
+
+    Args:
+        injection: kvfence's own part.
+        folder: an existing one, for logs and for the plants.
+        defence: what is on in both engines.
+        page_size: tokens of a page of KV.
+    """
+    release = {"SGLANG_DISAGGREGATION_DEFERRED_DECODE_KV_RELEASE_TIMEOUT": str(RELEASE_SECONDS)}
+    given = Given(defence.launcher, release | {SETTING: str(folder)})
+    servers = [_server(role, defence, page_size) for role in (Role.PREFILL, Role.DECODE)]
+    with started(injection, folder, *servers, first=PACKAGE, given=given) as (prefill, decode):
+        plants = Plants(folder)
+        assert plants.told("loaded") == len(servers), "the plants are not in both schedulers"
+        for engine in (prefill, decode):
+            said = engine.admit(cap=CAP, peers=(prefill.peer,))
+            assert said.status == 200, said.text
+        yield Scene(prefill, decode, plants, random.SystemRandom())
+
+
+def _server(role: Role, defence: Defence, page_size: int) -> Server:
+    pool = DECODE_POOL if role is Role.DECODE else PREFILL_POOL
+    # Decode keeps free what requests may still generate; the default is half of this pool.
+    extra = ("--num-reserved-decode-tokens", "32", *defence.sglang)
+    return Server(role.value, role, pool_tokens=pool, page_size=page_size, extra=extra, waiting_seconds=WAITING_SECONDS)
+
+
+def _url(engine: Engine) -> str:
+    return f"http://{HOST}:{engine.ports.http}"
+
+
+def run(coroutine: Any) -> Any:
+    """Run one play to its end."""
+    return asyncio.run(coroutine)
