@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ENFORCED = ("--page-tagging", "Enforce", "--page-scrubbing", "Enforce", "--coverage", "Enforce")
 PREFILL_POOL = 4096
 DECODE_POOL = 2048
-"""Tokens: a few users fill it, so that pages are used again soon and requests are put back."""
+"""Tokens: a few users fill it, so that pages are used again soon."""
 WAITING_SECONDS = 120
 
 

@@ -1,7 +1,7 @@
 """Ordinary users in numbers: prompts of all kinds at once, each with a marker of its own, and what became of them.
 
 Half of what is asked is there to make an engine's bookkeeping work: prompts that begin alike, so that prefill finds
-pages in its cache; answers so long that decode takes page after page and has to put requests back; clients that leave.
+pages in its cache; answers so long that decode takes page after page; clients that leave.
 Some users are hostile: they ask decode alone, in the name of a transfer that never happens, for what its pages hold.
 """
 
