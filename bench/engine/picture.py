@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 
+from bench.drawing import NO_METADATA, SETTINGS
+
 mpl.use("svg")
 
 from matplotlib import pyplot as plt
@@ -18,14 +20,6 @@ if TYPE_CHECKING:
 
     from bench.engine.report import Found
 
-SETTINGS: Any = {
-    "svg.hashsalt": "kvfence",  # names of clip paths are then the same each time
-    "svg.fonttype": "none",
-    "font.size": 8,
-    "font.family": "sans-serif",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-}
 OURS, THEIRS = "#c1440e", "#0b6e4f"
 SHADES = {1: "#c1440e", 16: "#e0a458", 64: "#5b8e7d"}
 """Of page sizes."""
@@ -45,7 +39,7 @@ def draw(found: Found, folder: Path) -> list[Path]:
             figure, axis = plt.subplots(figsize=(5.6, 3.2))
             picture(axis, found)
             figure.tight_layout()
-            figure.savefig(folder / name, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+            figure.savefig(folder / name, format="svg", metadata=NO_METADATA)
             plt.close(figure)
             files.append(folder / name)
     return files

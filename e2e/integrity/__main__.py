@@ -10,15 +10,12 @@ import argparse
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from e2e import progress
 from e2e.door.engines import Injection
 from e2e.integrity import mixed
 from e2e.integrity.outcome import Verdict
-
-if TYPE_CHECKING:
-    from e2e.integrity.traffic import Seen
+from e2e.integrity.traffic import Seen, drawn
 
 
 def main() -> int:
@@ -28,7 +25,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=2026)
     parser.add_argument("--page-size", type=int, default=16)
     asked = parser.parse_args()
-    users = mixed.users(asked.users, asked.seed)
+    users = drawn(asked.users, asked.seed)
     with tempfile.TemporaryDirectory(prefix="kvfence-integrity-") as name:
         folder = Path(name)
         injection = Injection.build(folder / "injection")

@@ -4,52 +4,33 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from e2e import progress
-from e2e.door.engines import HOST, Engine, Given, Injection, started
+from e2e.door.engines import Given, Injection, started
 from e2e.engines import processes
 from e2e.engines.servers import Role, Server
+from e2e.integrity.defences import ALL
+from e2e.integrity.legs import Legs, admit
 from e2e.integrity.outcome import Verdict
-from e2e.integrity.traffic import CAP, Seen, User, ask_all, drawn
+from e2e.integrity.traffic import CAP, Seen, User, ask_all
 from kvfence.engine.pair import Pair
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-ENFORCED = ("--page-tagging", "Enforce", "--page-scrubbing", "Enforce", "--coverage", "Enforce")
 PREFILL_POOL = 4096
 DECODE_POOL = 2048
 """Tokens: a few users fill it, so that pages are used again soon."""
 WAITING_SECONDS = 120
 
 
-@dataclass(frozen=True)
-class Legs:
-    """Two engines behind their open doors."""
-
-    prefill: Engine
-    decode: Engine
-
-    @property
-    def pair(self) -> Pair:
-        """As a router has them."""
-        return Pair(_url(self.prefill.ports.http), _url(self.decode.ports.http), HOST, self.prefill.ports.bootstrap)
-
-    def counts(self) -> dict[str, Any]:
-        """What the defences of each counted."""
-        return {leg.server.name: leg.status()["ranks"][0]["integrity"] for leg in (self.prefill, self.decode)}
-
-
 @contextmanager
 def defended(injection: Injection, folder: Path, page_size: int) -> Iterator[Legs]:
     """Start a pair with all defences enforced, and open its doors."""
-    with started(injection, folder, *_servers(page_size), given=Given(ENFORCED)) as (prefill, decode):
-        for engine in (prefill, decode):
-            said = engine.admit(cap=CAP, peers=(prefill.peer,))
-            assert said.status == 200, said.text
+    with started(injection, folder, *_servers(page_size), given=Given(ALL.launcher)) as (prefill, decode):
+        admit((prefill, decode), CAP)
         yield Legs(prefill, decode)
 
 
@@ -78,11 +59,6 @@ def faults(seen: Seen, counts: dict[str, Any]) -> list[str]:
     return wrong
 
 
-def users(count: int, seed: int) -> list[User]:
-    """Return the same users for the same seed."""
-    return drawn(count, seed)
-
-
 def _servers(page_size: int, context: int = 4096) -> list[Server]:
     extra = ("--num-reserved-decode-tokens", "32")
     pools = {Role.PREFILL: PREFILL_POOL, Role.DECODE: DECODE_POOL}
@@ -98,7 +74,3 @@ def _servers(page_size: int, context: int = 4096) -> list[Server]:
         )
         for role, pool in pools.items()
     ]
-
-
-def _url(port: int) -> str:
-    return f"http://{HOST}:{port}"

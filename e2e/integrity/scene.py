@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from e2e.door.engines import HOST, Engine, Given, Injection, started
+from e2e.door.engines import Given, Injection, started
 from e2e.engines.servers import SERVED_NAME, Role, Server
 from e2e.integrity import prompts
 from e2e.integrity.arming import PACKAGE, SETTING, Plants
+from e2e.integrity.legs import Asked, Legs, admit
 from e2e.integrity.outcome import Outcome
-from kvfence.engine.pair import ROOMS, Client, Pair, PairAnswer, Question
+from kvfence.engine.pair import ROOMS, Client, PairAnswer, Question
 from kvfence.verify import judging, markers
 
 if TYPE_CHECKING:
@@ -53,23 +53,10 @@ class Defence:
 UNDEFENDED = Defence("none")
 
 
-@dataclass(frozen=True)
-class Legs(Question):
-    """A question with whatever more fields in its body."""
-
-    fields: dict[str, Any] = field(default_factory=dict)
-
-    def body(self) -> dict[str, Any]:
-        """Return the request with them."""
-        return super().body() | self.fields
-
-
 @dataclass
-class Scene:
+class Scene(Legs):
     """One started pair, both doors open."""
 
-    prefill: Engine
-    decode: Engine
     plants: Plants
     chance: random.Random
     planted: list[str] = field(default_factory=list)
@@ -85,15 +72,15 @@ class Scene:
 
     async def ask(self, prompt: Prompt, max_tokens: int, room: int) -> PairAnswer:
         """Ask both legs, as a router does."""
-        prefill, decode = self.prefill, self.decode
-        pair = Pair(_url(prefill), _url(decode), HOST, prefill.ports.bootstrap)
         async with Client(TIMEOUT_SECONDS) as client:
-            return await client.ask(pair, Question(SERVED_NAME, prompt.text, max_tokens), room)
+            return await client.ask(self.pair, Question(SERVED_NAME, prompt.text, max_tokens), room)
 
     async def ask_decode(self, prompt: Prompt, max_tokens: int, **fields: Any) -> Answer:
         """Ask decode alone, as whoever reaches it can."""
         async with Client(TIMEOUT_SECONDS) as client:
-            return await client.ask_one(_url(self.decode), Legs(SERVED_NAME, prompt.text, max_tokens, fields=fields))
+            return await client.ask_one(
+                self.pair.decode_url, Asked(SERVED_NAME, prompt.text, max_tokens, fields=fields)
+            )
 
     def user_a(self) -> Prompt:
         """Return the prompt of a user A with a marker of its own, which must come out of nobody else's answer."""
@@ -118,11 +105,6 @@ class Scene:
         leaked = tuple(dict.fromkeys(found for leg in legs for found in judging.told(leg, self.planted)))
         return Outcome(bool(self.plants.told("fired", room)), prefill, decode, prompt.expected, leaked)
 
-    def counts(self) -> dict[str, Any]:
-        """Return what the defences of each engine count, as its launcher says; empty where none does."""
-        legs = (self.prefill, self.decode)
-        return {leg.server.name: leg.status()["ranks"][0].get("integrity", {}) for leg in legs}
-
 
 @contextmanager
 def opened(
@@ -142,9 +124,7 @@ def opened(
     with started(injection, folder, *servers, first=PACKAGE, given=given) as (prefill, decode):
         plants = Plants(folder)
         assert plants.told("loaded") == len(servers), "the plants are not in both schedulers"
-        for engine in (prefill, decode):
-            said = engine.admit(cap=CAP, peers=(prefill.peer,))
-            assert said.status == 200, said.text
+        admit((prefill, decode), CAP)
         yield Scene(prefill, decode, plants, random.SystemRandom())
 
 
@@ -153,12 +133,3 @@ def _server(role: Role, defence: Defence, page_size: int) -> Server:
     # Decode keeps free what requests may still generate; the default is half of this pool.
     extra = ("--num-reserved-decode-tokens", "32", *defence.sglang)
     return Server(role.value, role, pool_tokens=pool, page_size=page_size, extra=extra, waiting_seconds=WAITING_SECONDS)
-
-
-def _url(engine: Engine) -> str:
-    return f"http://{HOST}:{engine.ports.http}"
-
-
-def run(coroutine: Any) -> Any:
-    """Run one play to its end."""
-    return asyncio.run(coroutine)

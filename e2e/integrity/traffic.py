@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from e2e.engines.servers import SERVED_NAME
 from e2e.integrity import prompts
 from e2e.integrity.attacks import FAKE_HOST, rid_for_a_dash
+from e2e.integrity.legs import Asked
 from e2e.integrity.outcome import Outcome, Verdict
-from kvfence.engine.pair import ROOMS, Client, Pair, Question
+from kvfence.engine.pair import ROOMS, Client, Pair
 from kvfence.verify import judging, markers
 
 if TYPE_CHECKING:
@@ -64,16 +65,6 @@ class User:
     """Seconds."""
     fields: dict[str, Any] = field(default_factory=dict)
     """More of the body: a key for the prefix cache, or what a hostile user names."""
-
-
-@dataclass(frozen=True)
-class _Asked(Question):
-    """With more fields in its body."""
-
-    fields: dict[str, Any]
-
-    def body(self) -> dict[str, Any]:
-        return super().body() | self.fields
 
 
 @dataclass
@@ -136,7 +127,7 @@ async def ask_all(users: list[User], pair: Pair, at_once: int = AT_ONCE) -> Seen
 
 async def _ask(client: Client, pair: Pair, user: User) -> list[Answer]:
     """Return what the legs that are asked answer, decode last."""
-    question = _Asked(SERVED_NAME, user.prompt.text, user.answer_tokens, fields=user.fields)
+    question = Asked(SERVED_NAME, user.prompt.text, user.answer_tokens, fields=user.fields)
     if user.kind is Kind.HOSTILE:
         return [await client.ask_one(pair.decode_url, question)]
     both = await client.ask(pair, question, random.randrange(ROOMS))  # noqa: S311 - not a secret

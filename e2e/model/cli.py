@@ -33,7 +33,7 @@ def show(write: Annotated[bool, typer.Option("--write", help="Write docs/model.m
         print(f"{one.search.name:<18} {page.result(one):<36} {one.states:>11,} {one.depth:>6} {one.seconds:>8.1f}")
     progress.say(f"    in all: {progress.clock(time.monotonic() - began)}")
     if write:
-        page.PAGE.write_text(page.with_generated(page.PAGE.read_text(), page.text(found)))
+        page.PAGE.path.write_text(page.PAGE.with_part(page.PAGE.path.read_text(), page.text(found)))
     if wrong := [one.search.name for one in found if not is_as_it_should_be(one)]:
         progress.say(f"error: not what it should be, with the defences on: {'; '.join(wrong)}")
         sys.exit(1)

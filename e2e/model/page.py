@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from e2e.generated import Marked
 from e2e.model import replay, telling
 from e2e.model.defences import ALL, WITHOUT
 from e2e.model.replay import Ending
@@ -15,36 +15,12 @@ if TYPE_CHECKING:
     from e2e.model.checker import Found
     from e2e.model.replay import Played
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "model.md"
-BEGIN = "<!-- from here on: python -m e2e.model --write -->\n"
-END = "<!-- up to here -->\n"
+PAGE = Marked("model.md", "python -m e2e.model --write")
 _LATER = {
     Ending.REFUSED: "the request is refused",
     Ending.NOT_GIVEN: "the page is not given out",
     Ending.RIGHT: "nothing goes wrong",
 }
-
-
-def generated(page: str) -> str:
-    """Return what stands between the marks.
-
-    Raises:
-        ValueError: there is not one of each.
-    """
-    if page.count(BEGIN) != 1 or page.count(END) != 1:
-        raise ValueError("the page has not one mark of each kind")
-    return page.partition(BEGIN)[2].partition(END)[0].strip("\n") + "\n"
-
-
-def with_generated(page: str, text: str) -> str:
-    """Return the page with another text between its marks.
-
-    Raises:
-        ValueError: there is not one of each.
-    """
-    generated(page)
-    before, _, rest = page.partition(BEGIN)
-    return f"{before}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}"
 
 
 def text(found: Iterable[Found]) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 
 from tests.capacity.comparing import text
-from tests.capacity.page import PAGE, with_figures
+from tests.capacity.page import PAGE
 
 
 def main() -> int:
     """Print, or write."""
     if sys.argv[1:] == ["--write"]:
-        PAGE.write_text(with_figures(PAGE.read_text(), text()))
+        PAGE.path.write_text(PAGE.with_part(PAGE.path.read_text(), text()))
         return 0
     if sys.argv[1:]:
         sys.stderr.write(f"{__doc__}\n")

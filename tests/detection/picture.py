@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 
+from bench.drawing import NO_METADATA, SETTINGS
 from kvfence.verify.canary.detection import Probing, detected, detected_at_least
 from tests.detection.measured import Seen, interval
 
@@ -25,15 +26,6 @@ STEPS = 24
 """Points of a curve."""
 LEAST, MOST = 0.005, 0.6
 """Rates that are shown."""
-
-SETTINGS: Any = {
-    "svg.hashsalt": "kvfence",  # names of clip paths are then the same each time
-    "svg.fonttype": "none",
-    "font.size": 8,
-    "font.family": "sans-serif",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-}
 
 
 @dataclass(frozen=True)
@@ -60,7 +52,7 @@ def draw(curves: Sequence[Curve], output: Path) -> None:
         figure.supxlabel("share of the requests that leak")
         figure.supylabel("probability that the check does not pass")
         figure.tight_layout()
-        figure.savefig(output, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+        figure.savefig(output, format="svg", metadata=NO_METADATA)
         plt.close(figure)
 
 

@@ -67,9 +67,9 @@ def test_steps_are_told_in_plain_english() -> None:
 
 
 def test_the_generated_part_of_the_page_is_replaced_and_the_rest_stays() -> None:
-    old = f"before\n\n{page.BEGIN}\nold\n\n{page.END}after\n"
-    new = page.with_generated(old, "new\n")
-    assert new == f"before\n\n{page.BEGIN}\nnew\n\n{page.END}after\n"
-    assert page.generated(new) == "new\n"
+    old = f"before\n\n{page.PAGE.begin}\nold\n\n{page.PAGE.end}after\n"
+    new = page.PAGE.with_part(old, "new\n")
+    assert new == f"before\n\n{page.PAGE.begin}\nnew\n\n{page.PAGE.end}after\n"
+    assert page.PAGE.part_of(new) == "new\n"
     with pytest.raises(ValueError, match="one mark"):
-        page.generated("no marks")
+        page.PAGE.part_of("no marks")

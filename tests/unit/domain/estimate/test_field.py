@@ -7,7 +7,7 @@ import pytest
 from kvfence.domain.estimate import CacheType, Flags, Layout, left_for_pool, token_bytes, tokens_in
 from tests.capacity.cases import BOUGHT, NOT_COMPARED, RULED, SIZED, Ruled, Sized
 from tests.capacity.comparing import Compared, compared, model, names, real_pool, text
-from tests.capacity.page import BEGIN, END, PAGE, figures_in, with_figures
+from tests.capacity.page import PAGE
 
 WORST = 10
 """Per cent that the likely figure may be off; it is 8.5 at worst now."""
@@ -42,12 +42,12 @@ def test_a_token_takes_what_the_log_says_within_its_rounding(case: Sized) -> Non
 
 
 def test_the_page_states_the_figures_as_they_are_now() -> None:
-    assert figures_in(PAGE.read_text()) == text(), "python -m tests.capacity --write"
+    assert PAGE.part_of(PAGE.path.read_text()) == text(), "python -m tests.capacity --write"
 
 
 def test_figures_go_between_the_marks_and_nowhere_else() -> None:
-    page = with_figures(f"above\n{BEGIN}old\n{END}below\n", "new\n")
-    assert figures_in(page) == "new\n"
+    page = PAGE.with_part(f"above\n{PAGE.begin}old\n{PAGE.end}below\n", "new\n")
+    assert PAGE.part_of(page) == "new\n"
     assert (page.startswith("above\n"), page.endswith("below\n"), "old" in page) == (True, True, False)
     with pytest.raises(ValueError, match="one mark"):
-        figures_in("no marks")
+        PAGE.part_of("no marks")
