@@ -6,11 +6,12 @@ import time
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kvfence_engine.hooked.findings import WHY, aborted
+from kvfence_engine.hooked.findings import STATUS, WHY, aborted
+from kvfence_engine.hooked.framing import namespace_of
 from kvfence_engine.hooked.holders import Holder, hang_on, holder_of
 from kvfence_engine.hooks import Hook, Kind
 from kvfence_engine.integrity import coverage, handover
-from kvfence_engine.integrity.content import Contents, namespace
+from kvfence_engine.integrity.content import Contents
 from kvfence_engine.integrity.modes import Mode
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from kvfence_engine.hooked.pool import Pool
 
 _DECODE = "sglang.srt.disaggregation.decode"
-_FAILED = 500
 _AHEAD = 1.0
 """Seconds before its deadline in which a release counts as late: SGLang looks at the clock after this does, and what it
 does not release in this pass is looked at again.
@@ -54,8 +54,7 @@ class DecodeHooks:
         pool = self._pool()
         if pool is None:
             return
-        space = namespace(request.extra_key, request.cache_salt, request.lora_id)
-        digest = self._digests.digest(space, request.origin_input_ids)
+        digest = self._digests.digest(namespace_of(request), request.origin_input_ids)
         holder = hang_on(request, Holder(digest=digest, is_probe=_is_probe(request)))
         row = request.kv.req_pool_idx
         pages = pool.pages(row, 0, int(request.kv.kv_committed_len))
@@ -115,7 +114,7 @@ class DecodeHooks:
             return
         requests = list(batch.reqs)
         shared = self._findings.shared_pages()
-        dropped = {id(request) for request, _ in self._findings.agree(requests, [self._ends(one) for one in requests])}
+        dropped = {id(request) for request in self._findings.agree(requests, [self._ends(one) for one in requests])}
         for request in requests:
             if id(request) in dropped:
                 _drop(scheduler, pool, request)
@@ -133,8 +132,8 @@ class DecodeHooks:
         holders = [holder_of(request) or Holder() for request in running]
         ends = [int(request.kv.kv_committed_len) for request in running]
         found = [self._findings.of_pages(*one) for one in zip(running, holders, ends, strict=True)]
-        for request, why in self._findings.agree(running, found):
-            request.to_finish = aborted(why)
+        for request in self._findings.agree(running, found):
+            request.to_finish = aborted()
             holder = holder_of(request)
             if holder is not None:
                 holder.was_verified = False  # so that it gives back what it holds, and not what its row names
@@ -173,7 +172,7 @@ class DecodeHooks:
 def _drop(scheduler: Any, pool: Pool, request: Any) -> None:
     """End a request that SGLang has ready to decode, as its own checksum does; its pages keep nothing of it."""
     utils = import_module("sglang.srt.disaggregation.utils")
-    utils.prepare_abort(request, WHY, status_code=_FAILED)
+    utils.prepare_abort(request, WHY, status_code=STATUS)
     scheduler.output_streamer.stream_output([request], request.return_logprob)
     holder = holder_of(request)
     if holder is not None:

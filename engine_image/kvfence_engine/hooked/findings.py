@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kvfence")
 
+STATUS = 500
 WHY = "the KV cache of this request could not be verified, so it was ended"
 """What a client is told; which of the defences found what is in the engine's counts and log."""
 
@@ -92,14 +93,14 @@ class Findings:
             logger.error("kvfence: %s (%d) in the KV that a request was about to read", kind.value, count)
         return bool(count)
 
-    def agree(self, requests: list[Any], ends: list[bool]) -> Iterator[tuple[Any, str]]:
+    def agree(self, requests: list[Any], ends: list[bool]) -> Iterator[Any]:
         """Return the requests that end on any rank: ranks that compute together must drop the same ones."""
         if not requests:
             return
         for request, bad in zip(requests, self.any_rank(ends), strict=True):
             if bad:
                 self.tally.requests_failed += 1
-                yield request, WHY
+                yield request
         self._changed()
 
     def any_rank(self, flags: list[bool]) -> list[bool]:
@@ -120,9 +121,9 @@ class Findings:
         return bad and mode is Mode.ENFORCE
 
 
-def aborted(why: str) -> Any:
-    """Return the end of a request with 500, as SGLang has it."""
-    return import_module("sglang.srt.managers.schedule_batch").FINISH_ABORT(why, 500, "InternalServerError")
+def aborted() -> Any:
+    """Return the end of a request that could not be verified, as SGLang has it."""
+    return import_module("sglang.srt.managers.schedule_batch").FINISH_ABORT(WHY, STATUS, "InternalServerError")
 
 
 def _expected(pool: Pool, holder: Holder, pages: int, end: int) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kvfence_engine.hooks import Hook, Kind
-from kvfence_engine.integrity.content import framed_extra_key
+from kvfence_engine.integrity.content import framed_extra_key, namespace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,3 +25,8 @@ class FramingHooks:
     def _made(self, _result: None, request: Any, *_: Any, **__: Any) -> None:
         if self._is_on():
             request.extra_key = framed_extra_key(request.extra_key, request.lora_id)
+
+
+def namespace_of(request: Any) -> bytes:
+    """Return what a request of SGLang's shares its KV within."""
+    return namespace(request.extra_key, request.cache_salt, request.lora_id)

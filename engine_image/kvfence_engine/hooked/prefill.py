@@ -8,10 +8,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from kvfence_engine.hooked.findings import aborted
+from kvfence_engine.hooked.framing import namespace_of
 from kvfence_engine.hooked.holders import Holder, hang_on, holder_of
 from kvfence_engine.hooks import Hook, Kind
 from kvfence_engine.integrity import handover
-from kvfence_engine.integrity.content import Contents, namespace
+from kvfence_engine.integrity.content import Contents
 from kvfence_engine.integrity.handover import HandOver
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class PrefillHooks:
         buffers.bootstrap_room[index, handover.UINT64_SLOTS] = torch.tensor(large, dtype=buffers.bootstrap_room.dtype)
 
     def _hold(self, request: Any, pool: Pool) -> Holder:
-        space = namespace(request.extra_key, request.cache_salt, request.lora_id)
+        space = namespace_of(request)
         prompt = request.origin_input_ids
         return Holder(
             contents=self._contents.tags(space, prompt, pool.page_size), digest=self._digests.digest(space, prompt)
@@ -100,8 +101,8 @@ class PrefillHooks:
 
     def _end(self, requests: list[Any], found: list[bool]) -> None:
         """End what must not go on: SGLang retires a request that is to finish before it hands it over."""
-        for request, why in self._findings.agree(requests, found):
-            request.to_finish = aborted(why)
+        for request in self._findings.agree(requests, found):
+            request.to_finish = aborted()
             request.skip_radix_cache_insert = True  # what it computes comes from pages that are not its own
 
 
