@@ -15,7 +15,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from kvfence_engine import ed25519
-from kvfence_engine.state import Door, Grant
+from kvfence_engine.state import Door, Grant, Partner
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -28,6 +28,7 @@ SMALLEST_CAP = 8
 
 _LARGEST_EPOCH = 2**53
 _HASH = re.compile(r"[0-9a-f]{64}")
+_KEY = re.compile(r"[A-Za-z0-9+/]{43}=")
 _PEER = re.compile(r"[!-~]{1,253}:[0-9]{1,5}")
 
 
@@ -85,6 +86,8 @@ class Admission:
     """SHA-256 in hex of passes for canaries, each good for one request."""
     expires: int
     """Seconds since 1970, by the engine's clock."""
+    partners: tuple[Partner, ...] = ()
+    """Engines of the other leg, of the boots that run now; left out of the message when there are none."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,10 @@ class Boot:
 
 def encode(admission: Admission) -> bytes:
     """Return the bytes that stand for it."""
-    return json.dumps(asdict(admission), sort_keys=True, separators=(",", ":")).encode()
+    fields = asdict(admission)
+    if not admission.partners:
+        del fields["partners"]
+    return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
 
 
 def decode(message: bytes) -> Admission:
@@ -113,7 +119,8 @@ def decode(message: bytes) -> Admission:
     try:
         fields = json.loads(message)
         lists = {name: tuple(fields[name]) for name in ("nonces", "peers", "passes")}
-        admission = Admission(**{**fields, **lists, "door": Door(fields["door"])})
+        partners = tuple(Partner(**one) for one in fields.get("partners", ()))
+        admission = Admission(**{**fields, **lists, "partners": partners, "door": Door(fields["door"])})
     except (TypeError, KeyError, RecursionError) as error:
         raise ValueError("the fields are not those of an admission") from error
     _check(admission)
@@ -153,7 +160,7 @@ def expired(admission: Admission, now: float) -> Refusal | None:
 
 def granted(admission: Admission) -> Grant:
     """Return what holds once the admission is applied."""
-    return Grant(admission.door, admission.epoch, admission.cap, admission.peers, admission.passes)
+    return Grant(admission.door, admission.epoch, admission.cap, admission.peers, admission.passes, admission.partners)
 
 
 def _foreign(admission: Admission, boot: Boot) -> Refusal | None:
@@ -201,3 +208,14 @@ def _check(admission: Admission) -> None:
         raise ValueError("a peer is not host:port")
     if not all(_HASH.fullmatch(one) for one in admission.passes):
         raise ValueError("a pass is not a SHA-256 in hex")
+    for partner in admission.partners:
+        _check_partner(partner)
+
+
+def _check_partner(partner: Partner) -> None:
+    if not all(isinstance(text, str) for text in (partner.control, partner.peer, partner.key)):
+        raise ValueError("a partner's address or key is no text")
+    if not _PEER.fullmatch(partner.control) or not (partner.peer == "" or _PEER.fullmatch(partner.peer)):
+        raise ValueError("a partner is not at host:port")
+    if not _KEY.fullmatch(partner.key):
+        raise ValueError("a partner's key is not 32 bytes in base64")

@@ -19,8 +19,10 @@ from kvfence_engine.memory import Record
 
 MAX_RANKS = 256
 _GRANT_BYTES = 64 * 1024
-_PROCESS_BYTES = 2048
+_PROCESS_BYTES = 4096
 _FAULT_BYTES = 1024
+_ALARM_BYTES = 512
+_RECEIPT_BYTES = 16 * 1024
 
 
 class Door(str, Enum):
@@ -43,6 +45,32 @@ class Door(str, Enum):
 
 
 @dataclass(frozen=True)
+class Partner:
+    """An engine of the other leg, as an admission names it: it may say that it is tainted, and is told."""
+
+    control: str
+    """`host:port` of its launcher."""
+    peer: str
+    """`host:port` by which requests name it when it is a prefill engine; empty for a decode engine."""
+    key: str
+    """Its boot's public key, in base64; its launcher drew the other half when it started."""
+
+
+@dataclass(frozen=True)
+class Blown:
+    """Why the fuse of this boot is blown. Nothing but a new boot mends it."""
+
+    finding: str
+    """`Escaped` or `Contained`; see `integrity.classes`."""
+    kind: str
+    """What was found; one word."""
+    source: str
+    """Where: `rank 3`, or `partner HOST:PORT` which said so."""
+    time: float
+    """Seconds since 1970."""
+
+
+@dataclass(frozen=True)
 class Grant:
     """What the launcher lets this boot do."""
 
@@ -55,6 +83,9 @@ class Grant:
     """`host:port` of the prefill engines whose KV may be asked for."""
     passes: tuple[str, ...] = ()
     """SHA-256 in hex of the passes that the door knows while it is on canary."""
+    partners: tuple[Partner, ...] = ()
+    blown: Blown | None = None
+    """Why the door is tainted, if it is."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +102,8 @@ class Server:
     """Whether the door stands in the application that answers, with all ranks there."""
     epoch: int = 0
     """Of the cap that this process applied last."""
+    asked: tuple[str, ...] = ()
+    """The last nonces of those who asked it for evidence, the newest last; ranks repeat them."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +123,24 @@ class Rank:
     """Of the cap that this process applied last."""
     integrity: dict[str, Any] = field(default_factory=dict)
     """Which defences of the KV are on in this rank, and what they counted."""
+    attested: tuple[str, ...] = ()
+    """Nonces of `Server.asked` that this rank has seen: whoever drew one knows that all this is of now."""
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """What one rank has found so far that the fuse must know of; counts only go up."""
+
+    contained: int = 0
+    """Findings that were caught before the first token."""
+    kind: str = ""
+    """Of the last of them."""
+    isolated: str = ""
+    """Kind of a finding that isolates this engine at once although nothing escaped."""
+    escaped: str = ""
+    """Kind of the first finding that came too late, empty when there is none."""
+    peer: str = ""
+    """`host:port` of the prefill engine of the request that it was found in; empty when there is none."""
 
 
 class SharedState:
@@ -105,8 +156,14 @@ class SharedState:
         self._grant = Record(self._memory, 0, _GRANT_BYTES)
         self._server = Record(self._memory, _SERVER, _PROCESS_BYTES)
         self._fault = Record(self._memory, _FAULT, _FAULT_BYTES)
-        self._ranks = [Record(self._memory, _RANKS + i * _RANK_SIZE, _PROCESS_BYTES) for i in range(MAX_RANKS)]
+        self._ranks = self._records(_RANKS, _PROCESS_BYTES)
+        self._alarms = self._records(_ALARMS, _ALARM_BYTES)
+        self._receipts = self._records(_RECEIPTS, _RECEIPT_BYTES)
         self._known: tuple[bytes, Grant] = (b"", Grant())
+
+    def _records(self, start: int, capacity: int) -> list[Record]:
+        """Return one record for each rank."""
+        return [Record(self._memory, start + i * Record.size(capacity), capacity) for i in range(MAX_RANKS)]
 
     @classmethod
     def create(cls) -> SharedState:
@@ -133,8 +190,7 @@ class SharedState:
         raw, known = self._grant.read(), self._known
         if raw != known[0]:
             fields = json.loads(raw)
-            lists = {name: tuple(fields[name]) for name in ("peers", "passes")}
-            self._known = known = raw, Grant(**{**fields, **lists, "door": Door(fields["door"])})
+            self._known = known = raw, _grant(fields)
         return known[1]  # of this thread: another may have read an older one meanwhile
 
     def set_grant(self, grant: Grant) -> None:
@@ -148,7 +204,10 @@ class SharedState:
     def server(self) -> Server | None:
         """Return what the HTTP process said; none before it did."""
         raw = self._server.read()
-        return Server(**json.loads(raw)) if raw else None
+        if not raw:
+            return None
+        fields = json.loads(raw)
+        return Server(**{**fields, "asked": tuple(fields["asked"])})
 
     def set_server(self, server: Server) -> None:
         """Of the HTTP process alone."""
@@ -156,7 +215,7 @@ class SharedState:
 
     def ranks(self) -> tuple[Rank, ...]:
         """Return what the ranks said so far, in the order of their index."""
-        return tuple(Rank(**json.loads(raw)) for record in self._ranks if (raw := record.read()))
+        return tuple(_rank(json.loads(raw)) for record in self._ranks if (raw := record.read()))
 
     def set_rank(self, rank: Rank) -> None:
         """Of that rank alone.
@@ -167,6 +226,28 @@ class SharedState:
         if not 0 <= rank.index < MAX_RANKS:
             raise ValueError(f"rank {rank.index} is not below {MAX_RANKS}")
         self._ranks[rank.index].write(_json(asdict(rank)))
+
+    def alarm(self, index: int) -> Alarm:
+        """Return what a rank has found so far."""
+        raw = self._alarms[index].read()
+        return Alarm(**json.loads(raw)) if raw else Alarm()
+
+    def set_alarm(self, index: int, alarm: Alarm) -> None:
+        """Of that rank alone."""
+        self._alarms[index].write(_json(asdict(alarm)))
+
+    def receipts(self, index: int) -> list[dict[str, Any]]:
+        """Return the receipts of a rank's last canaries, the newest last; see `integrity.receipts`."""
+        raw = self._receipts[index].read()
+        return list(json.loads(raw)) if raw else []
+
+    def set_receipts(self, index: int, receipts: list[dict[str, Any]]) -> None:
+        """Of that rank alone.
+
+        Raises:
+            ValueError: when they do not fit.
+        """
+        self._receipts[index].write(json.dumps(receipts, separators=(",", ":")).encode())
 
     def fault(self) -> str:
         """Return why a process of the engine gave up; empty when none did."""
@@ -189,6 +270,17 @@ def stored_at(path: str) -> int:
     raise ValueError("the path of the door's state is not /proc/PID/fd/N")
 
 
+def _grant(fields: dict[str, Any]) -> Grant:
+    lists = {name: tuple(fields[name]) for name in ("peers", "passes")}
+    partners = tuple(Partner(**one) for one in fields["partners"])
+    blown = None if fields["blown"] is None else Blown(**fields["blown"])
+    return Grant(**{**fields, **lists, "partners": partners, "blown": blown, "door": Door(fields["door"])})
+
+
+def _rank(fields: dict[str, Any]) -> Rank:
+    return Rank(**{**fields, "attested": tuple(fields["attested"])})
+
+
 def _json(fields: dict[str, Any]) -> bytes:
     return json.dumps(fields, separators=(",", ":")).encode()
 
@@ -196,5 +288,6 @@ def _json(fields: dict[str, Any]) -> bytes:
 _SERVER = Record.size(_GRANT_BYTES)
 _FAULT = _SERVER + Record.size(_PROCESS_BYTES)
 _RANKS = _FAULT + Record.size(_FAULT_BYTES)
-_RANK_SIZE = Record.size(_PROCESS_BYTES)
-_SIZE = _RANKS + MAX_RANKS * _RANK_SIZE
+_ALARMS = _RANKS + MAX_RANKS * Record.size(_PROCESS_BYTES)
+_RECEIPTS = _ALARMS + MAX_RANKS * Record.size(_ALARM_BYTES)
+_SIZE = _RECEIPTS + MAX_RANKS * Record.size(_RECEIPT_BYTES)

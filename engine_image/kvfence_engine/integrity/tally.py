@@ -22,6 +22,12 @@ class Kind(str, Enum):
     """What arrived is not what prefill had."""
     COVERAGE = "Coverage"
     """What prefill handed over is not what decode had made room for."""
+    UNVERIFIED = "Unverified"
+    """A request that reached decode although nobody tagged its pages."""
+    HOOK_MISSING = "HookMissing"
+    """A hook that was in place when the engine started is not there any more."""
+    TOO_MANY_RETIRED = "TooManyRetired"
+    """So many pages are retired that the pool does not hold the cap any more."""
 
 
 class Tally:

@@ -14,13 +14,25 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from kvfence.domain.engines import DoorState
 
-__all__ = ["PREFIX", "SEED_BYTES", "Admission", "DoorState", "Signer", "encode"]
+__all__ = ["PREFIX", "SEED_BYTES", "Admission", "DoorState", "Partner", "Signer", "encode"]
 
 PREFIX = b"kvfence admission 1\n"
 """Ahead of what is signed, so that a signature made for anything else is none here."""
 
 SEED_BYTES = 32
 """Of an Ed25519 private key."""
+
+
+@dataclass(frozen=True)
+class Partner:
+    """A running engine of the other leg, which may say that it is tainted and is told of a taint."""
+
+    control: str
+    """`host:port` of its launcher."""
+    peer: str
+    """`host:port` by which requests name a prefill engine; empty for a decode engine."""
+    key: str
+    """Of its boot: 32 bytes in base64, as its status tells it."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +57,16 @@ class Admission:
     """SHA-256 in hex of passes for canaries, each good for one request."""
     expires: int
     """Seconds since 1970, by the engine's clock."""
+    partners: tuple[Partner, ...] = ()
+    """Left out of the message when there are none: an older kvfence-engine does not know them."""
 
 
 def encode(admission: Admission) -> bytes:
     """Return the one form that an admission has: JSON with sorted keys and no spaces."""
-    return json.dumps(asdict(admission), sort_keys=True, separators=(",", ":")).encode()
+    fields = asdict(admission)
+    if not admission.partners:
+        del fields["partners"]
+    return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
 
 
 class Signer:
