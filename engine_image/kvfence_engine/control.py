@@ -1,4 +1,4 @@
-"""The launcher's own port: GET /started, /ready and /status, POST /admission.
+"""The launcher's own port: GET /started, /ready, /status, /metrics and /receipt?rid=, POST /admission and /taint.
 
 It answers when SGLang does not: while it loads, hangs or dies. Nothing secret is said, and nothing is done on the word
 of a client that is not signed.
@@ -7,17 +7,22 @@ of a client that is not signed.
 from __future__ import annotations
 
 import json
+import re
 import threading
+import urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
+from kvfence_engine import metrics
 from kvfence_engine.doorkeeper import Doorkeeper, Reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 BODY_LIMIT = 128 * 1024
-"""Bytes of an admission with some hundred peers and passes."""
+"""Bytes of an admission with some hundred peers, partners and passes."""
+
+_DIGITS = re.compile(r"[0-9]{1,9}")
 
 _CLIENT_SECONDS = 15.0
 """How long a client may take to send what it wants."""
@@ -44,8 +49,29 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 64
 
 
+def _get(keeper: Doorkeeper, target: str) -> tuple[int, str, bytes]:
+    """Return status, content type and body of an answer."""
+    path, _, query = target.partition("?")
+    if path == "/metrics":
+        return 200, "text/plain; version=0.0.4; charset=utf-8", metrics.text(keeper.status())
+    if path == "/status":
+        reply = Reply(200, keeper.status())
+    elif path in ("/started", "/ready"):
+        yes = keeper.has_started() if path == "/started" else keeper.is_open()
+        reply = Reply(200 if yes else 503, {path[1:]: yes})
+    elif path == "/receipt":
+        reply = keeper.receipts(urllib.parse.parse_qs(query).get("rid", [""])[0])
+    else:
+        reply = Reply(404, {"message": "there are /started, /ready, /status, /metrics and /receipt?rid="})
+    return _encoded(reply)
+
+
+def _encoded(reply: Reply) -> tuple[int, str, bytes]:
+    return reply.status, "application/json", json.dumps(reply.body).encode()
+
+
 def _handler(keeper: Doorkeeper) -> type[BaseHTTPRequestHandler]:
-    asked: dict[str, Callable[[], bool]] = {"/started": keeper.has_started, "/ready": keeper.is_open}
+    told: dict[str, Callable[[bytes], Reply]] = {"/admission": keeper.admit, "/taint": keeper.told}
 
     class Handler(BaseHTTPRequestHandler):
         timeout = _CLIENT_SECONDS
@@ -53,30 +79,24 @@ def _handler(keeper: Doorkeeper) -> type[BaseHTTPRequestHandler]:
         sys_version = ""
 
         def do_GET(self) -> None:
-            if self.path == "/status":
-                self._send(Reply(200, keeper.status()))
-            elif self.path in asked:
-                yes = asked[self.path]()
-                self._send(Reply(200 if yes else 503, {self.path[1:]: yes}))
-            else:
-                self._send(Reply(404, {"message": "there are /started, /ready, /status and /admission"}))
+            self._send(*_get(keeper, self.path))
 
         def do_POST(self) -> None:
             length = self.headers.get("Content-Length", "")
-            if self.path != "/admission":
-                self._send(Reply(404, {"message": "there is POST /admission alone"}))
-            elif not length.isdecimal() or int(length) > BODY_LIMIT:
-                self._send(Reply(413, {"message": f"an admission says its length, of at most {BODY_LIMIT} bytes"}))
+            if self.path not in told:
+                reply = Reply(404, {"message": "there are POST /admission and /taint"})
+            elif not _DIGITS.fullmatch(length) or int(length) > BODY_LIMIT:
+                reply = Reply(413, {"message": f"a body says its length, of at most {BODY_LIMIT} bytes"})
             else:
-                self._send(keeper.admit(self.rfile.read(int(length))))
+                reply = told[self.path](self.rfile.read(int(length)))
+            self._send(*_encoded(reply))
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - named by the standard library
             """Keep quiet: probes ask every few seconds."""
 
-        def _send(self, reply: Reply) -> None:
-            body = json.dumps(reply.body).encode()
-            self.send_response(reply.status)
-            self.send_header("Content-Type", "application/json")
+        def _send(self, status: int, kind: str, body: bytes) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

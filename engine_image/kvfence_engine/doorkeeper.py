@@ -7,17 +7,18 @@ what it gives only when every process of the engine has said that it applied the
 from __future__ import annotations
 
 import base64
-import binascii
-import json
+import secrets
+import sys
 import threading
 import time
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from kvfence_engine import __version__, admission, ed25519
+from kvfence_engine import __version__, admission, ed25519, signed, taint
 from kvfence_engine.admission import Boot, Reason, Refusal
+from kvfence_engine.integrity.classes import Finding
 from kvfence_engine.memory import TornError
-from kvfence_engine.state import Door, Grant, SharedState
+from kvfence_engine.state import Blown, Door, Grant, SharedState, fits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +75,10 @@ class Doorkeeper:
         self._identity = identity
         self._on_admission = on_admission
         self._admitting = threading.Lock()
+        self._believing = threading.Lock()
         self._writing = threading.Lock()
+        self._seed = secrets.token_bytes(ed25519.KEY_BYTES)
+        self._key = base64.b64encode(ed25519.public_key(self._seed)).decode()
         state.set_grant(Grant())
 
     def admit(self, body: bytes) -> Reply:
@@ -104,6 +108,9 @@ class Doorkeeper:
             "epoch": grant.epoch,
             "cap": grant.cap,
             "peers": list(grant.peers),
+            "partners": [asdict(partner) for partner in grant.partners],
+            "blown": None if grant.blown is None else asdict(grant.blown),
+            "key": self._key,
             "started": self.has_started(),
             "nonces": list(self._boot().nonces),
             "server": None if server is None else asdict(server),
@@ -127,9 +134,49 @@ class Doorkeeper:
             if not grant.door.is_final:
                 self._state.set_grant(replace(grant, door=door))
 
+    def blow(self, finding: Finding, kind: str, source: str) -> None:
+        """Taint this boot: whatever the door was, nobody passes it any more. What escaped outdoes what was contained.
+
+        Args:
+            finding: Contained or Escaped.
+            kind: what was found; one word.
+            source: where.
+        """
+        with self._writing:
+            grant = self._state.grant()
+            if grant.blown is not None and (grant.blown.finding == finding or finding is not Finding.ESCAPED):
+                return
+            blown = Blown(finding.value, kind, source, time.time())
+            self._state.set_grant(replace(grant, door=Door.TAINTED, blown=blown))
+        _say(f"{finding.value}: {kind}, found by {source}; this engine is closed until it is started anew")
+
+    def told(self, body: bytes) -> Reply:
+        """Take a partner's word that it is tainted, and be so too; it is not told on."""
+        with self._believing:  # one at a time: many that are forged must not keep the watch from its share of the CPU
+            judged = taint.judge(body, self._identity.pool, self._state.grant().partners)
+        if isinstance(judged, taint.Disbelieved):
+            status = 400 if judged.reason == "Malformed" else 403
+            return Reply(status, {"reason": judged.reason, "message": judged.sentence})
+        partner, said = judged
+        self.blow(Finding.ESCAPED, said.kind, f"partner {partner.control}")
+        return Reply(200, {"door": self._state.grant().door.value})
+
+    def taint(self, kind: str) -> bytes:
+        """Return what this boot says to its partners about itself, signed."""
+        said = taint.Taint(kind, self._key, self._identity.pod, self._identity.pool)
+        return taint.sign(said, self._seed)
+
+    def receipts(self, rid: str) -> Reply:
+        """Return what the ranks kept of one canary, by the id that it gave its request."""
+        ranks = [rank.index for rank in self._state.ranks()]
+        found = [one for index in ranks for one in self._state.receipts(index) if one.get("rid") == rid]
+        if not found:
+            return Reply(404, {"message": "no rank has a receipt for this rid: only canaries get one, for a while"})
+        return Reply(200, {"receipts": found})
+
     def _judge(self, body: bytes) -> Admission | Refusal:
         try:
-            message, signature = _unpack(body)
+            message, signature = signed.unpack(body)
         except ValueError as error:
             return Refusal(Reason.MALFORMED, str(error))
         judged = admission.judge(message, signature, self._keys(), self._boot(), self._state.grant())
@@ -139,20 +186,24 @@ class Doorkeeper:
 
     def _apply(self, admitted: Admission) -> Refusal | None:
         wanted = admission.granted(admitted)
+        if not fits(wanted):
+            return Refusal(Reason.MALFORMED, "peers, partners and passes are too many: they do not fit into the door")
         self._on_admission()
         with self._writing:
-            door = self._state.grant().door
+            now = self._state.grant()
+            door = now.door
             meanwhile = (
                 min(door, wanted.door, key=_ORDER.index) if door in _ORDER and wanted.door in _ORDER else wanted.door
             )
-            self._state.set_grant(replace(wanted, door=door if door.is_final else meanwhile))
+            self._state.set_grant(replace(wanted, door=door if door.is_final else meanwhile, blown=now.blown))
         deadline = time.monotonic() + APPLY_SECONDS
         while not self._is_applied(wanted):
             if time.monotonic() > deadline:
                 return Refusal(Reason.NOT_APPLIED, f"not every process applied the cap within {APPLY_SECONDS:.0f} s")
             time.sleep(_LOOK_SECONDS)
         with self._writing:
-            if self._state.grant().door.is_final and not wanted.door.is_final:
+            now = self._state.grant()
+            if now.blown is not None or (now.door.is_final and not wanted.door.is_final):
                 return Refusal(Reason.FINAL, "the door was shut for good while the cap was applied")
             self._state.set_grant(wanted)
         return None
@@ -180,25 +231,14 @@ class Doorkeeper:
         return [key for path in files if not path.name.startswith(".") and (key := _key(path)) is not None]
 
 
+def _say(line: str) -> None:
+    sys.stderr.write(f"kvfence-engine: {line}\n")  # in one piece: other threads say something too
+
+
 def _key(path: Path) -> bytes | None:
     """Return the key in a file; what is no key is none, and an engine without any admits nobody."""
     try:
-        key = base64.b64decode(path.read_bytes().strip(), validate=True)
-    except (OSError, binascii.Error):
+        key = signed.public_key(path.read_bytes().strip())
+    except OSError:
         return None
-    return key if len(key) == ed25519.KEY_BYTES else None
-
-
-def _unpack(body: bytes) -> tuple[bytes, bytes]:
-    """Return message and signature.
-
-    Raises:
-        ValueError: when the body has not both, in base64.
-    """
-    try:
-        match json.loads(body):
-            case {"message": str(message), "signature": str(signature)}:
-                return base64.b64decode(message, validate=True), base64.b64decode(signature, validate=True)
-    except (ValueError, RecursionError):
-        pass
-    raise ValueError('the body is not {"message": BASE64, "signature": BASE64}')
+    return key if key is not None and len(key) == ed25519.KEY_BYTES else None

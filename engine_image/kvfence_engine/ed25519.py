@@ -1,7 +1,8 @@
-"""Verifies Ed25519 signatures (RFC 8032, section 5.1), in pure Python and nothing else.
+"""Ed25519 signatures (RFC 8032, section 5.1), in pure Python and nothing else.
 
-SGLang images have no library for it that could be relied on. Verifying takes a few milliseconds and touches no secret,
-so nothing here needs to run in constant time. There is no signing here: an engine has nothing to sign with.
+SGLang images have no library for it that could be relied on. Verifying takes a few milliseconds and touches no secret.
+Signing does not run in constant time either: a boot signs a handful of times, with a key that it drew for itself and
+that is worth nothing when it ends, and whoever can time the launcher that closely is inside the pod.
 """
 
 from __future__ import annotations
@@ -37,6 +38,44 @@ def verify(key: bytes, message: bytes, signature: bytes) -> bool:
     digest = hashlib.sha512(signature[:32] + key + message).digest()
     challenge = int.from_bytes(digest, "little") % _ORDER
     return _same(_times(scalar, _BASE), _add(commitment, _times(challenge, public)))
+
+
+def public_key(seed: bytes) -> bytes:
+    """Return the public key of a private one (section 5.1.5).
+
+    Args:
+        seed: 32 random bytes.
+    """
+    return _encode(_times(_expanded(seed)[0], _BASE))
+
+
+def sign(seed: bytes, message: bytes) -> bytes:
+    """Return the signature of a message (section 5.1.6).
+
+    Args:
+        seed: the private key, 32 bytes.
+        message: of any length.
+    """
+    scalar, prefix = _expanded(seed)
+    nonce = int.from_bytes(hashlib.sha512(prefix + message).digest(), "little") % _ORDER
+    commitment = _encode(_times(nonce, _BASE))
+    digest = hashlib.sha512(commitment + _encode(_times(scalar, _BASE)) + message).digest()
+    response = (nonce + int.from_bytes(digest, "little") * scalar) % _ORDER
+    return commitment + response.to_bytes(32, "little")
+
+
+def _expanded(seed: bytes) -> tuple[int, bytes]:
+    if len(seed) != KEY_BYTES:
+        raise ValueError(f"a private key has {KEY_BYTES} bytes, not {len(seed)}")
+    digest = hashlib.sha512(seed).digest()
+    return int.from_bytes(digest[:32], "little") & ((1 << 254) - 8) | (1 << 254), digest[32:]
+
+
+def _encode(point: _Point) -> bytes:
+    """Return the 32 bytes of a point (section 5.1.2)."""
+    inverse = pow(point[2], -1, _P)
+    x, y = point[0] * inverse % _P, point[1] * inverse % _P
+    return (y | (x & 1) << 255).to_bytes(32, "little")
 
 
 def _decode(encoded: bytes) -> _Point | None:

@@ -6,9 +6,10 @@ from contextvars import ContextVar
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from kvfence_engine import requests
+from kvfence_engine import canaries, requests
 from kvfence_engine.memory import TornError
 from kvfence_engine.requests import Leg, Refused, Why
+from kvfence_engine.seen import SeenOnce
 from kvfence_engine.state import Door, Grant, SharedState
 
 if TYPE_CHECKING:
@@ -36,12 +37,13 @@ _ADMITS = {
 
 
 class Gate:
-    """Of one HTTP process, which is the only one of its engine: the passes that were used are remembered here."""
+    """Of one HTTP process, which is the only one of its engine: what was used once is remembered here."""
 
     def __init__(self, state: SharedState, *, disaggregated: bool) -> None:
         self._state = state
         self._disaggregated = disaggregated
         self._used: set[str] = set()
+        self._seen = {"room": SeenOnce(), "rid": SeenOnce()}
 
     def shut(self) -> Refused | None:
         """Return the refusal that everyone gets now; none when the door lets anybody in."""
@@ -54,20 +56,26 @@ class Gate:
         return None if door is Door.OPEN else _shut(door)
 
     def enter(self, fields: Mapping[str, object]) -> Passed | Refused:
-        """Judge a body and say as what it goes on. A pass is used up by that, whatever becomes of the request."""
+        """Judge a body and say as what it goes on. Pass, room and id are used up by that, whatever becomes of it."""
         grant = self._grant()
         if grant.door not in (Door.OPEN, Door.CANARY):
             return _shut(grant.door)
         refused = requests.judge(fields, self._leg(grant))
         if refused is not None:
             return refused
-        if grant.door is Door.OPEN:
-            return Passed.USER
         shown = requests.passes(fields)
-        if shown is None or shown not in grant.passes or shown in self._used:
+        is_canary = shown is not None and shown in grant.passes and shown not in self._used
+        if grant.door is Door.CANARY and not is_canary:
             return _shut(grant.door)
-        self._used.add(shown)
-        return Passed.CANARY
+        passed = Passed.CANARY if is_canary else Passed.USER
+        refused = _misnamed(passed, grant.door, fields) or self._again(fields)
+        if refused is not None:
+            return refused
+        if shown is not None and is_canary:
+            self._used.add(shown)
+        for what, name in requests.names(fields):
+            self._seen[what].add(name)
+        return passed
 
     def confirm(self, passed: Passed | None, fields: Mapping[str, object]) -> Refused | None:
         """Judge what SGLang made of a request, at the last moment before it acts on it."""
@@ -76,7 +84,15 @@ class Gate:
             return Refused(503, Why.CLOSED, "this request did not come through the door")
         if grant.door not in _ADMITS[passed]:
             return _shut(grant.door)
-        return None if passed is Passed.HEALTH else requests.judge(fields, self._leg(grant))
+        if passed is Passed.HEALTH:
+            return None
+        return requests.judge(fields, self._leg(grant)) or _misnamed(passed, grant.door, fields)
+
+    def _again(self, fields: Mapping[str, object]) -> Refused | None:
+        if any(self._seen[what].has(name) for what, name in requests.names(fields)):
+            sentence = "a request with this bootstrap room, or this id, came here before: each is good for one request"
+            return Refused(409, Why.SEEN_BEFORE, sentence)
+        return None
 
     def _grant(self) -> Grant:
         try:
@@ -86,6 +102,15 @@ class Gate:
 
     def _leg(self, grant: Grant) -> Leg:
         return Leg(self._disaggregated, frozenset(grant.peers))
+
+
+def _misnamed(passed: Passed, door: Door, fields: Mapping[str, object]) -> Refused | None:
+    """Refuse an id that asks for what only a canary gets."""
+    rid = fields.get("rid")
+    if not canaries.is_ours(rid) or (passed is Passed.CANARY and (door is Door.CANARY or not canaries.is_drill(rid))):
+        return None
+    sentence = f"a request id that begins with {canaries.OURS} is for kvfence's own checks"
+    return Refused(400, Why.CANARY_RID, sentence)
 
 
 def _shut(door: Door) -> Refused:

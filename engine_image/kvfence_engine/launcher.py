@@ -2,7 +2,7 @@
 
 usage: python -m kvfence_engine.launcher --pool UID --pod UID --keys FOLDER [--listen HOST] [--port PORT]
        [--drain-seconds S] [--termination-log PATH] [--page-tagging MODE] [--page-scrubbing MODE] [--coverage MODE]
-       -- ARGUMENTS OF sglang.launch_server
+       [--contained-limit N] [--contained-seconds S] -- ARGUMENTS OF sglang.launch_server
        (or `python FOLDER/kvfence_engine`, which finds itself)
 
 It ends when SGLang ends, with SGLang's status; with 78 and one line on standard error when a process of the engine
@@ -23,15 +23,20 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kvfence_engine import faults, settings
+from kvfence_engine import faults, settings, telling
 from kvfence_engine.control import Control
 from kvfence_engine.doorkeeper import Doorkeeper, Identity
+from kvfence_engine.fuse import CONTAINED_LIMIT, CONTAINED_SECONDS, Fuse
 from kvfence_engine.integrity.modes import Mode, Modes, encode
 from kvfence_engine.state import Door, SharedState
 from kvfence_engine.termination import TerminationLog, not_run
+from kvfence_engine.watch import Watch
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Mapping
+
+    from kvfence_engine.fuse import Trip
 
 PORT = 8901
 DRAIN_SECONDS = 600.0
@@ -66,8 +71,11 @@ def main(arguments: list[str]) -> int:
         [sys.executable, "-m", "kvfence_engine.engine", *options.arguments],
         env=environment(os.environ, state.path, options.pool, _modes(options)),
     )
+    watch = Watch(state, options.fuse, keeper, lambda trip: _tell(state, keeper, trip))
+    watch.start()
     status = wait(engine, keeper, options.drain_seconds)
     keeper.shut(Door.CLOSED)
+    watch.end()
     _wait_for_orphans()
     return _report(state, status, log)
 
@@ -148,6 +156,10 @@ def _report(state: SharedState, ended: int, log: TerminationLog) -> int:
     return status
 
 
+def _tell(state: SharedState, keeper: Doorkeeper, trip: Trip) -> list[threading.Thread]:
+    return telling.tell(telling.concerned(state.grant().partners, trip.peer), keeper.taint(trip.kind))
+
+
 def _modes(options: argparse.Namespace) -> Modes:
     return Modes(**{field.name: getattr(options, field.name) for field in fields(Modes)})
 
@@ -164,8 +176,16 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     for field in fields(Modes):
         flag = f"--{field.name.replace('_', '-')}"
         parser.add_argument(flag, type=Mode, default=field.default, choices=list(Mode), help="a defence of the KV")
+    what = "contained findings within --contained-seconds that close the engine"
+    parser.add_argument("--contained-limit", type=int, default=CONTAINED_LIMIT, help=what)
+    parser.add_argument("--contained-seconds", type=float, default=CONTAINED_SECONDS, help="how long they count")
     parser.add_argument("arguments", nargs="*", help="of sglang.launch_server, after --")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    try:
+        options.fuse = Fuse(options.contained_limit, options.contained_seconds)
+    except ValueError as error:
+        parser.error(str(error))
+    return options
 
 
 if __name__ == "__main__":

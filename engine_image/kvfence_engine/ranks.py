@@ -8,12 +8,14 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kvfence_engine import sources
+from kvfence_engine import limits, sources
+from kvfence_engine.alarms import Alarms
 from kvfence_engine.cap import CAP_KEY, EPOCH_KEY, SchedulerCap
 from kvfence_engine.faults import give_up
 from kvfence_engine.hooked.integrity import Integrity
 from kvfence_engine.hooks import Hook, HookError, Hooks, Kind
-from kvfence_engine.state import Rank, SharedState
+from kvfence_engine.memory import TornError
+from kvfence_engine.state import Alarm, Rank, SharedState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +36,9 @@ class Ranked:
 
     def __init__(self, state: SharedState) -> None:
         self._state = state
-        self._integrity = Integrity.of(os.environ, self._changed)
+        self._index = 0
+        self._pool_tokens = 0
+        self._integrity = Integrity.of(os.environ, state, Alarms(self._sound), self._changed)
         self._cap: SchedulerCap | None = None
         self._rank: Rank | None = None
         self._hooks = Hooks(
@@ -51,17 +55,19 @@ class Ranked:
         """Say what this rank is: its pool has its last size, and it has told nobody yet that it is ready."""
         try:
             self._hooks.check(scheduler, *(getattr(scheduler, name, None) for name in _PARTS))
-            self._integrity.made(scheduler)
+            self._index = _index(import_module("sglang.srt.runtime_context").get_parallel())
+            self._integrity.made(scheduler, self._index)
         except HookError as error:
             give_up(self._state, WHO, str(error))
         except Exception as error:  # noqa: BLE001 - whatever it is, this engine is not the one that was proven
             give_up(self._state, WHO, f"the defences cannot be put in place: {type(error).__name__}: {error}")
         self._cap = SchedulerCap(scheduler)
+        self._pool_tokens = int(scheduler.tp_worker.model_runner.effective_logical_max_total_num_tokens)
         self._rank = Rank(
-            index=_index(import_module("sglang.srt.runtime_context").get_parallel()),
+            index=self._index,
             pid=os.getpid(),
             nonce=secrets.token_hex(16),
-            pool_tokens=int(scheduler.tp_worker.model_runner.effective_logical_max_total_num_tokens),
+            pool_tokens=self._pool_tokens,
             page_size=int(scheduler.page_size),
             boot_input_limit=int(scheduler.max_req_input_len),
             input_limit=int(scheduler.max_req_input_len),
@@ -84,15 +90,41 @@ class Ranked:
             self._state.set_rank(self._rank)
         return import_module("sglang.srt.managers.io_struct").SetInternalStateReqOutput(updated=is_newer)
 
-    def _tell(self, answer: Any, *_: Any, **__: Any) -> None:
-        if self._cap is not None:
-            self._cap.tell(answer.internal_state)
-            answer.internal_state["kvfence"] = self._integrity.tell()
+    def _tell(self, answer: Any, scheduler: Any, *_: Any, **__: Any) -> None:
+        """Attest: every rank of a replica comes here when the server asks, and one of them answers."""
+        if self._cap is None or self._rank is None:
+            return
+        try:
+            self._hooks.check(scheduler, *(getattr(scheduler, name, None) for name in _PARTS))
+        except HookError:
+            self._integrity.lost_a_hook()
+        try:
+            server = self._state.server()
+        except (TornError, ValueError, TypeError):
+            server = None  # nobody's nonce is repeated then, which the asker takes for no evidence
+        self._rank = replace(self._rank, attested=server.asked if server else ())
+        self._changed()
+        self._cap.tell(answer.internal_state)
+        answer.internal_state["kvfence"] = {
+            **self._integrity.tell(),
+            "rank": self._rank.index,
+            "nonce": self._rank.nonce,
+            "attested": list(self._rank.attested),
+        }
+
+    def _sound(self, alarm: Alarm) -> None:
+        self._state.set_alarm(self._index, alarm)
 
     def _changed(self) -> None:
-        """Have the launcher say what the defences count."""
+        """Have the launcher say what the defences count, and what is left of the pool."""
         if self._rank is not None:
-            self._rank = replace(self._rank, integrity=self._integrity.tell())
+            left = self._pool_tokens - self._integrity.retired_tokens()
+            self._rank = replace(
+                self._rank,
+                pool_tokens=left,
+                boot_input_limit=min(self._rank.boot_input_limit, limits.input_limit(left, left)),
+                integrity=self._integrity.tell(),
+            )
             self._state.set_rank(self._rank)
 
 

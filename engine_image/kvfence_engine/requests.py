@@ -70,6 +70,9 @@ class Why(str, Enum):
     NO_PASS = "NoPass"  # noqa: S105 - a reason, no password
     NO_SUCH_PATH = "NoSuchPath"
     TOO_LONG = "TooLong"
+    CANARY_RID = "CanaryRid"
+    SEEN_BEFORE = "SeenBefore"
+    BAD_NONCE = "BadNonce"
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,15 @@ def judge(fields: Mapping[str, object], leg: Leg) -> Refused | None:
         # One item could be taken and its partner refused: one leg then waits for the other until it times out.
         return _bad(Why.BATCH, "one prompt per request, please: a list of prompts cannot be refused as one")
     return _judge_pair(fields, leg)
+
+
+def names(fields: Mapping[str, object]) -> list[tuple[str, bytes]]:
+    """Return what no other request of this boot may be called: its room, and its id when the client gave one.
+
+    As hashes: they are remembered, and a client can make its id as long as a body.
+    """
+    found = [("room", _single(fields.get("bootstrap_room"))), ("rid", _single(fields.get("rid")))]
+    return [(what, hashlib.sha256(repr(name).encode()).digest()) for what, name in found if isinstance(name, str | int)]
 
 
 def passes(fields: Mapping[str, object]) -> str | None:

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from kvfence_engine import requests, sources
 from kvfence_engine.cap import CAP_KEY, EPOCH_KEY, TokenizerCap
+from kvfence_engine.cutting import Cutter
 from kvfence_engine.faults import give_up
 from kvfence_engine.gate import PASSED, Gate
 from kvfence_engine.hooks import Hook, HookError, Hooks, Kind
+from kvfence_engine.integrity import agreement
+from kvfence_engine.integrity.classes import Finding
 from kvfence_engine.middleware import DoorMiddleware
 
 if TYPE_CHECKING:
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from kvfence_engine.state import Server, SharedState
 
 WHO = "http"
+KEPT_NONCES = 8
+"""Of those who ask for evidence at the same time."""
 LOOK_SECONDS = 0.05
 """Between looks at the grant. A look costs a microsecond; a cap is applied that much later at most."""
 
@@ -35,7 +40,8 @@ class Serving:
         self._gate: Gate | None = None
         self._cap: TokenizerCap | None = None
         self._manager: Any = None
-        self._following: asyncio.Task[None] | None = None
+        self._cutter = Cutter()
+        self._following: list[asyncio.Task[None]] = []
         self._hooks = Hooks(
             (
                 Hook("sglang.srt.entrypoints.http_server._setup_and_run_http_server", Kind.BEFORE, self._set_up),
@@ -60,6 +66,8 @@ class Serving:
             give_up(
                 self._state, WHO, f"{len(ranks)} of {server.ranks} ranks have the door: the plugin did not load there"
             )
+        if (why := agreement.disagreement(ranks)) is not None:
+            give_up(self._state, WHO, why)
         try:
             self._hooks.check(tokenizer_manager)
         except HookError as error:
@@ -69,13 +77,20 @@ class Serving:
         self._gate = Gate(self._state, disaggregated=mode in ("prefill", "decode"))
         self._manager = tokenizer_manager
         self._cap = TokenizerCap(tokenizer_manager, infos[0])  # the one that it shows
-        http.app.add_middleware(DoorMiddleware, gate=self._gate, on_start=self._start)
+        http.app.add_middleware(
+            DoorMiddleware, gate=self._gate, cutter=self._cutter, on_start=self._start, on_nonce=self._asked
+        )
 
     def _start(self) -> None:
         """The application that has the door in it begins to serve."""
-        self._following = asyncio.get_running_loop().create_task(self._follow())
-        self._following.add_done_callback(self._stopped)
+        for task in (self._follow(), self._guard()):
+            self._following.append(asyncio.get_running_loop().create_task(task))
+            self._following[-1].add_done_callback(self._stopped)
         self._state.set_server(replace(self._server(), serving=True))
+
+    def _asked(self, nonce: str) -> None:
+        server = self._server()
+        self._state.set_server(replace(server, asked=(*server.asked, nonce)[-KEPT_NONCES:]))
 
     def _stopped(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled():
@@ -98,6 +113,18 @@ class Serving:
             if not all(replies):
                 raise RuntimeError(f"a rank refused the cap of epoch {grant.epoch}")
             self._state.set_server(replace(self._server(), epoch=grant.epoch))
+
+    async def _guard(self) -> None:
+        """End what runs once the engine is tainted by something that came too late for a request of its own."""
+        while True:
+            blown = self._state.grant().blown
+            if blown is not None and blown.finding == Finding.ESCAPED.value:
+                break
+            await asyncio.sleep(LOOK_SECONDS)
+        self._cutter.cut()
+        # SGLang aborts what is cancelled; this is for what goes on all the same. Nobody will be sent any of it.
+        self._manager.abort_request(abort_all=True)
+        await asyncio.Event().wait()
 
     def _generate(self, original: Callable[..., Any], manager: Any, obj: Any, request: Any = None) -> Any:
         """Judge what SGLang made of a request, whatever way it came."""

@@ -19,6 +19,8 @@ from kvfence_engine.memory import Record
 
 MAX_RANKS = 256
 _GRANT_BYTES = 64 * 1024
+_BLOWN_BYTES = 1024
+"""Of the record of a grant, kept free for why the fuse blew: whatever was granted can be taken back."""
 _PROCESS_BYTES = 4096
 _FAULT_BYTES = 1024
 _ALARM_BYTES = 512
@@ -114,6 +116,7 @@ class Rank:
     pid: int
     nonce: str
     pool_tokens: int
+    """That its KV pool holds; less when pages of it are retired."""
     page_size: int
     boot_input_limit: int
     """`max_req_input_len` as the engine computed it from its own context and pool, before any cap."""
@@ -197,8 +200,10 @@ class SharedState:
         """Of the launcher alone.
 
         Raises:
-            ValueError: when peers and passes are too many to fit.
+            ValueError: when peers, partners and passes are too many to fit.
         """
+        if grant.blown is None and not fits(grant):
+            raise ValueError("a grant must leave room to take it back")
         self._grant.write(_json(asdict(grant)))
 
     def server(self) -> Server | None:
@@ -228,7 +233,7 @@ class SharedState:
         self._ranks[rank.index].write(_json(asdict(rank)))
 
     def alarm(self, index: int) -> Alarm:
-        """Return what a rank has found so far."""
+        """Return what a rank has found so far. Looked at often, so kept cheap: most never find anything."""
         raw = self._alarms[index].read()
         return Alarm(**json.loads(raw)) if raw else Alarm()
 
@@ -256,6 +261,11 @@ class SharedState:
     def set_fault(self, why: str) -> None:
         """Leave the reason; a process calls this just before it ends."""
         self._fault.write(why.encode()[:_FAULT_BYTES].decode(errors="ignore").encode())
+
+
+def fits(grant: Grant) -> bool:
+    """Whether there is room for all that a grant names, and for what would take it back."""
+    return len(_json(asdict(grant))) <= _GRANT_BYTES - _BLOWN_BYTES
 
 
 def stored_at(path: str) -> int:

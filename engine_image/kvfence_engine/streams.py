@@ -20,21 +20,30 @@ _ERROR = b'data: {"error"'
 
 
 class HeldStream:
-    """Takes the messages of one answer and sends them on, the head of a stream as late as the module says."""
+    """Takes the messages of one answer and sends them on, the head of a stream as late as the module says.
 
-    def __init__(self, send: Send) -> None:
+    Args:
+        send: to the client.
+        is_cut: whether nothing more may be sent on.
+    """
+
+    def __init__(self, send: Send, is_cut: Callable[[], bool]) -> None:
         self._send = send
+        self._is_cut = is_cut
         self._head: Message | None = None
-        self._over = False
+        self._is_stream = False
         self.began = False
         """Whether the client was sent anything."""
+        self.is_whole = False
+        """Whether the client was sent an answer to its end."""
 
     async def __call__(self, message: Message) -> None:
         """Take one message of the application."""
-        if self._over:  # what follows the event that became the answer
+        if self.is_whole or self._is_cut():  # what follows the event that became the answer, or the cut
             return
         if message["type"] == "http.response.start":
-            if _is_stream(message):
+            self._is_stream = _is_stream(message)
+            if self._is_stream:
                 self._head = message
                 return
         elif self._head is not None:
@@ -48,13 +57,25 @@ class HeldStream:
             self._head = None
         await self._send_on(message)
 
+    async def cut(self, error: bytes) -> bool:
+        """End a stream that has begun with an event that says why; return whether it was one. Nothing else is sent.
+
+        Args:
+            error: JSON, as SGLang has it in such an event.
+        """
+        if not self._is_stream:
+            return False
+        event = b'data: {"error": ' + error + b"}\n\n"
+        await self._send({"type": "http.response.body", "body": event, "more_body": False})
+        return True
+
     async def _send_refusal(self, status: int, event: bytes) -> None:
-        self._over = True
-        self.began = True
+        self.began = self.is_whole = True
         await send_json(self._send, status, _data(event))
 
     async def _send_on(self, message: Message) -> None:
         self.began = True
+        self.is_whole = message["type"] == "http.response.body" and not message.get("more_body")
         await self._send(message)
 
 

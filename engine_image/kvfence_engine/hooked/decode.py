@@ -6,6 +6,7 @@ import time
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from kvfence_engine.hooked import drills
 from kvfence_engine.hooked.findings import STATUS, WHY, aborted
 from kvfence_engine.hooked.framing import namespace_of
 from kvfence_engine.hooked.holders import Holder, hang_on, holder_of
@@ -13,10 +14,12 @@ from kvfence_engine.hooks import Hook, Kind
 from kvfence_engine.integrity import coverage, handover
 from kvfence_engine.integrity.content import Contents
 from kvfence_engine.integrity.modes import Mode
+from kvfence_engine.integrity.tally import Kind as Found
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kvfence_engine.hooked.canaries import Canaries
     from kvfence_engine.hooked.findings import Findings
     from kvfence_engine.hooked.pool import Pool
 
@@ -33,12 +36,14 @@ class DecodeHooks:
     Args:
         pool: returns the pool once there is one.
         findings: judges and counts.
+        canaries: knows the requests that ask for faults, and keeps their receipts.
         key: of the digest of prompts; the same in all engines of the pool.
     """
 
-    def __init__(self, pool: Callable[[], Pool | None], findings: Findings, key: bytes) -> None:
+    def __init__(self, pool: Callable[[], Pool | None], findings: Findings, canaries: Canaries, key: bytes) -> None:
         self._pool = pool
         self._findings = findings
+        self._canaries = canaries
         self._digests = Contents(key)
         self.hooks = (
             Hook(f"{_DECODE}.DecodePreallocQueue._pre_alloc", Kind.AFTER, self._allocated),
@@ -55,7 +60,9 @@ class DecodeHooks:
         if pool is None:
             return
         digest = self._digests.digest(namespace_of(request), request.origin_input_ids)
-        holder = hang_on(request, Holder(digest=digest, is_probe=_is_probe(request)))
+        peer = f"{request.bootstrap_host}:{request.bootstrap_port}"
+        drill = self._canaries.drill(request)
+        holder = hang_on(request, Holder(digest=digest, is_probe=_is_probe(request), peer=peer, drill=drill))
         row = request.kv.req_pool_idx
         pages = pool.pages(row, 0, int(request.kv.kv_committed_len))
         pool.tags.take(pages, holder.generation, written=False, yields=True)
@@ -80,6 +87,7 @@ class DecodeHooks:
             )
             tokens = len(request.origin_input_ids)
             holder.came = True
+            holder.handed = handed
             holder.mismatch = coverage.judge(handed, tokens=tokens, start=0, digest=holder.digest)
             holder.proof = handed.proof if handed else 0
             end = min(coverage.covered(handed), int(request.kv.kv_committed_len))
@@ -104,6 +112,7 @@ class DecodeHooks:
         """After a retraction a request's own KV comes back into new pages."""
         pool, holder = self._pool(), holder_of(request)
         if pool is not None and holder is not None:
+            holder.was_verified = False  # of the new pages nothing was read yet
             pages = pool.pages(request.kv.req_pool_idx, 0, int(request.kv.kv_committed_len))
             pool.tags.arrived(pages, holder.generation)
 
@@ -114,7 +123,8 @@ class DecodeHooks:
             return
         requests = list(batch.reqs)
         shared = self._findings.shared_pages()
-        dropped = {id(request) for request in self._findings.agree(requests, [self._ends(one) for one in requests])}
+        ends = [self._ends(pool, request) for request in requests]
+        dropped = {id(request) for request in self._findings.agree(requests, ends)}
         for request in requests:
             if id(request) in dropped:
                 _drop(scheduler, pool, request)
@@ -138,19 +148,22 @@ class DecodeHooks:
             if holder is not None:
                 holder.was_verified = False  # so that it gives back what it holds, and not what its row names
 
-    def _ends(self, request: Any) -> bool:
+    def _ends(self, pool: Pool, request: Any) -> bool:
         holder, findings = holder_of(request), self._findings
         if holder is None or holder.is_probe:
             findings.tally.requests_unverified += 1
-            return holder is None and findings.modes.any_enforced
+            mode = Mode.ENFORCE if findings.modes.any_enforced else Mode.OBSERVE
+            return holder is None and findings.note(Found.UNVERIFIED, 1, mode)
         end = int(request.kv.kv_committed_len)
-        bad = findings.of_pages(request, holder, end)
-        if holder.came:  # once: decode writes into the last page from now on
-            holder.came = False
-            bad |= findings.of_coverage(holder)
-            bad |= findings.of_bytes(request, holder, end)
+        with drills.fault(pool, holder, request.kv.req_pool_idx, end):
+            bad = findings.of_pages(request, holder, end)
+            if holder.came:  # once: decode writes into the last page from now on
+                holder.came = False
+                bad |= findings.of_coverage(holder)
+                bad |= findings.of_bytes(request, holder, end)
         holder.was_verified = not holder.was_found
         findings.tally.requests_verified += holder.was_verified
+        self._canaries.keep(request, holder)
         return bad
 
     def _decoded(self, slots: Any, batch: Any, token_per_req: int) -> None:

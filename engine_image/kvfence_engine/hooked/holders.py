@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,8 @@ from kvfence_engine.integrity.tags import LARGEST
 
 if TYPE_CHECKING:
     from kvfence_engine.integrity.coverage import Mismatch
+    from kvfence_engine.integrity.handover import HandOver
+    from kvfence_engine.integrity.tally import Kind
 
 _ATTRIBUTE = "kvfence_holder"
 
@@ -37,10 +40,25 @@ class Holder:
     """On decode: of the bytes that prefill had, 0 when it said none."""
     was_verified: bool = False
     """Whether all of its pages were looked at, and found right."""
-    was_found: bool = False
-    """Whether this rank found anything of it that is not right."""
+    found: Counter[Kind] = field(default_factory=Counter)
+    """What this rank found of it."""
+    peer: str = ""
+    """On decode: `host:port` of the prefill engine that its KV comes from."""
+    drill: Kind | None = None
+    """The fault that it asks for in its own pages; a canary alone."""
+    pages: int = 0
+    """That were looked at last, and how many of them were right, and how many bytes in them were looked at."""
+    pages_verified: int = 0
+    bytes: int = 0
+    handed: HandOver | None = None
+    """What prefill says that it handed over."""
     retires: bool = False
     """On decode: whether a transfer may still write into its pages, so that nobody may have them after it."""
+
+    @property
+    def was_found(self) -> bool:
+        """Whether this rank found anything of it that is not right."""
+        return bool(self.found)
 
 
 def holder_of(request: Any) -> Holder | None:

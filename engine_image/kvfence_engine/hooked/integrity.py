@@ -6,7 +6,8 @@ import hashlib
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kvfence_engine import settings
+from kvfence_engine import __version__, settings
+from kvfence_engine.hooked.canaries import Canaries
 from kvfence_engine.hooked.decode import DecodeHooks
 from kvfence_engine.hooked.findings import Findings
 from kvfence_engine.hooked.framing import FramingHooks
@@ -15,16 +16,22 @@ from kvfence_engine.hooked.holders import draw
 from kvfence_engine.hooked.pool import Pool
 from kvfence_engine.hooked.prefill import PrefillHooks
 from kvfence_engine.hooks import Hook, HookError
-from kvfence_engine.integrity.modes import decode
+from kvfence_engine.integrity.modes import Mode, decode
 from kvfence_engine.integrity.tags import Verdict
+from kvfence_engine.integrity.tally import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from kvfence_engine.alarms import Alarms
     from kvfence_engine.integrity.modes import Modes
+    from kvfence_engine.state import SharedState
 
 _PREFILL = "prefill"
 _DECODE = "decode"
+
+_OF_THE_POOL = 2
+"""More than one page of so many retired is too many: until then the operator lowers the cap to what is left."""
 
 
 class Integrity:
@@ -33,39 +40,53 @@ class Integrity:
     Args:
         modes: which defences are on.
         pool_uid: of the InferencePool; keys the digest of prompts that prefill and decode compare.
+        state: the boot's; receipts are kept there.
+        alarms: what the launcher must know at once.
         changed: called when there is something new to tell.
     """
 
-    def __init__(self, modes: Modes, pool_uid: str, changed: Callable[[], None]) -> None:
+    def __init__(
+        self, modes: Modes, pool_uid: str, state: SharedState, alarms: Alarms, changed: Callable[[], None]
+    ) -> None:
         self._modes = modes
+        self._alarms = alarms
+        self._changed = changed
+        self._canaries = Canaries(state)
+        self._self_test = ""
         self._role = ""
         self._pool: Pool | None = None
         self._checker: Any = None
-        self._findings = Findings(lambda: self._pool, modes, changed)
+        self._findings = Findings(lambda: self._pool, modes, alarms, changed)
         key = hashlib.blake2b(pool_uid.encode(), person=b"kvfence prompt").digest()[:32]
-        self._prefill = PrefillHooks(lambda: self._pool_of(_PREFILL), self._findings, key)
+        self._prefill = PrefillHooks(lambda: self._pool_of(_PREFILL), self._findings, self._canaries, key)
         self._parts = (
             FramingHooks(lambda: self._pool is not None),
             FreeHooks(lambda: self._pool, self._retired),
             self._prefill,
-            DecodeHooks(lambda: self._pool_of(_DECODE), self._findings, key),
+            DecodeHooks(lambda: self._pool_of(_DECODE), self._findings, self._canaries, key),
         )
 
     @classmethod
-    def of(cls, environment: Mapping[str, str], changed: Callable[[], None]) -> Integrity:
+    def of(
+        cls, environment: Mapping[str, str], state: SharedState, alarms: Alarms, changed: Callable[[], None]
+    ) -> Integrity:
         """Return what the launcher asked for.
 
         Raises:
             KeyError, ValueError: when it did not say.
         """
-        return cls(decode(environment[settings.INTEGRITY]), environment[settings.POOL], changed)
+        return cls(decode(environment[settings.INTEGRITY]), environment[settings.POOL], state, alarms, changed)
 
     def hooks(self) -> tuple[Hook, ...]:
         """Return what is to be put in place, nothing when no defence is on."""
         return tuple(hook for part in self._parts for hook in part.hooks) if self._modes.any_on else ()
 
-    def made(self, scheduler: Any) -> None:
+    def made(self, scheduler: Any, rank: int) -> None:
         """Begin with a scheduler that is ready: tag its pool, and see a violation caught in it.
+
+        Args:
+            scheduler: SGLang's.
+            rank: its index in the engine.
 
         Raises:
             HookError: when a defence that is asked for cannot be had here, or does not work.
@@ -79,6 +100,8 @@ class Integrity:
         self._checker = scheduler.invariant_checker
         self._role, self._pool = role, Pool(scheduler)
         _try(self._pool)
+        self._self_test = "passed"
+        self._canaries.begin(rank, role)
         if role == _PREFILL:
             self._prefill.prepare(int(scheduler.model_config.context_len))
 
@@ -86,6 +109,8 @@ class Integrity:
         """Return what this rank attests: modes and counts, nothing of any request."""
         modes = self._modes
         return {
+            "version": __version__,
+            "selfTest": self._self_test,
             "pageTagging": modes.page_tagging.value,
             "pageScrubbing": modes.page_scrubbing.value,
             "coverage": modes.coverage.value,
@@ -93,11 +118,23 @@ class Integrity:
             **self._findings.tally.as_dict(),
         }
 
+    def lost_a_hook(self) -> None:
+        """Tell that a hook is not in place any more: what came since then was looked at by nobody."""
+        self._findings.note(Kind.HOOK_MISSING, 1, Mode.ENFORCE)
+
+    def retired_tokens(self) -> int:
+        """Return by how many tokens the pool is smaller than it was."""
+        return self._findings.tally.pages_retired * self._pool.page_size if self._pool is not None else 0
+
     def _retired(self, pages: int) -> None:
         """Count them, also for SGLang, which ends an idle engine that misses a page."""
         assert self._pool is not None
         self._findings.tally.pages_retired += pages
         self._checker.max_total_num_tokens -= pages * self._pool.page_size
+        self._changed()
+        is_enforced = self._modes.page_scrubbing is Mode.ENFORCE
+        if is_enforced and self._findings.tally.pages_retired * _OF_THE_POOL > len(self._pool.tags) - 1:
+            self._alarms.isolate(Kind.TOO_MANY_RETIRED)
 
     def _pool_of(self, role: str) -> Pool | None:
         return self._pool if role == self._role else None

@@ -7,6 +7,7 @@ from array import array
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from kvfence_engine.hooked import drills
 from kvfence_engine.hooked.findings import aborted
 from kvfence_engine.hooked.framing import namespace_of
 from kvfence_engine.hooked.holders import Holder, hang_on, holder_of
@@ -18,6 +19,7 @@ from kvfence_engine.integrity.handover import HandOver
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kvfence_engine.hooked.canaries import Canaries
     from kvfence_engine.hooked.findings import Findings
     from kvfence_engine.hooked.pool import Pool
 
@@ -30,12 +32,14 @@ class PrefillHooks:
     Args:
         pool: returns the pool once there is one.
         findings: judges pages and counts.
+        canaries: knows the requests that ask for faults, and keeps their receipts.
         key: of the digest of prompts; the same in all engines of the pool.
     """
 
-    def __init__(self, pool: Callable[[], Pool | None], findings: Findings, key: bytes) -> None:
+    def __init__(self, pool: Callable[[], Pool | None], findings: Findings, canaries: Canaries, key: bytes) -> None:
         self._pool = pool
         self._findings = findings
+        self._canaries = canaries
         self._digests = Contents(key)
         self._contents = Contents(secrets.token_bytes(32))  # compared within this process alone
         self.hooks = (
@@ -64,16 +68,21 @@ class PrefillHooks:
 
     def _computed(self, _scheduler: Any, batch: Any, _result: Any) -> None:
         """Verify all pages of the prompts that are complete, before any of their last part is sent."""
-        if self._pool() is None:
+        pool = self._pool()
+        if pool is None:
             return
         complete = [one for one in batch.reqs if one.inflight_middle_chunks <= 0 and one.kv.holds_kv and holder_of(one)]
         found = []
         for request in complete:
             holder = holder_of(request)
             assert holder is not None
-            found.append(self._findings.of_pages(request, holder, _handed(request)))
+            end = _handed(request)
+            with drills.fault(pool, holder, request.kv.req_pool_idx, end):
+                found.append(self._findings.of_pages(request, holder, end))
             holder.was_verified = not holder.was_found
             self._findings.tally.requests_verified += holder.was_verified
+            if holder.was_found:  # else it is complete with what is handed over
+                self._canaries.keep(request, holder)
         self._findings.shared_pages()
         self._end(complete, found)
 
@@ -86,6 +95,8 @@ class PrefillHooks:
         proof = self._findings.proof(request.kv.req_pool_idx, start, end)
         tokens = len(request.origin_input_ids)
         told = HandOver(int(request.bootstrap_room), start, end, tokens, holder.digest, proof, holder.generation)
+        holder.handed, holder.bytes = told, (end - start) * pool.bytes.sampled_bytes if proof else 0
+        self._canaries.keep(request, holder)
         small, large = handover.write(told)
         torch = import_module("torch")
         index = request.metadata_buffer_index
@@ -96,7 +107,9 @@ class PrefillHooks:
         space = namespace_of(request)
         prompt = request.origin_input_ids
         return Holder(
-            contents=self._contents.tags(space, prompt, pool.page_size), digest=self._digests.digest(space, prompt)
+            contents=self._contents.tags(space, prompt, pool.page_size),
+            digest=self._digests.digest(space, prompt),
+            drill=self._canaries.drill(request),
         )
 
     def _end(self, requests: list[Any], found: list[bool]) -> None:

@@ -75,6 +75,11 @@ class KvPages:
         """Return how many pages the buffers have, the dummy page 0 included."""
         return len(self._pages[0])
 
+    @property
+    def sampled_bytes(self) -> int:
+        """Bytes of one token in the buffers that `proof` reads."""
+        return sum(_word_bytes(rows) * rows.shape[1] for rows in self._sample)
+
     def holds(self, buffers: Sequence[Array]) -> bool:
         """Return whether these are the buffers that this was made from: the same memory, and the same shapes."""
         return _identity(buffers) == self._identity

@@ -100,6 +100,27 @@ class TagTable:
         self._content[pages] = self._nothing
         self._writer[pages] = self._nothing
 
+    def disguise(self, pages: Array, *, owner: int | None = None, writer: int | None = None) -> tuple[Array, ...]:
+        """Give pages other tags for a while; return what `restore` takes. With another owner they hold nothing known.
+
+        Args:
+            pages: page ids.
+            owner: a generation.
+            writer: likewise, or 0 as if nothing had been written.
+        """
+        kept = tuple(tags[pages] for tags in (self._owner, self._content, self._writer))
+        if owner is not None:
+            self._owner[pages] = pages * 0 + owner
+            self._content[pages] = self._nothing
+        if writer is not None:
+            self._writer[pages] = pages * 0 + writer
+        return kept
+
+    def restore(self, pages: Array, kept: tuple[Array, ...]) -> None:
+        """Give pages back the tags that they had before `disguise`."""
+        for tags, values in zip((self._owner, self._content, self._writer), kept, strict=True):
+            tags[pages] = values
+
     def clear(self) -> None:
         """Release all."""
         self._owner[:] = FREE

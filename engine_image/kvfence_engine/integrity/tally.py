@@ -48,6 +48,8 @@ class Tally:
         """Requests that were ended because of a finding."""
         self.found: Counter[Kind] = Counter()
         """Findings of all requests, whatever became of them."""
+        self.drills: Counter[Kind] = Counter()
+        """Findings of faults that canaries asked for."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the counts as they are shown."""
@@ -60,4 +62,5 @@ class Tally:
             "bytesZeroed": self.bytes_zeroed,
             "pagesRetired": self.pages_retired,
             "found": {kind.value: count for kind, count in sorted(self.found.items())},
+            "drills": {kind.value: count for kind, count in sorted(self.drills.items())},
         }
