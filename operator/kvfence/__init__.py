@@ -8,4 +8,4 @@ The packages below import in one direction only; each may import what stands bef
 import-linter contracts in `pyproject.toml`.
 """
 
-__version__ = "0.1.0.dev0"  # the distribution reads its version here; kvfence_engine carries the same one
+__version__ = "0.1.0.dev1"  # the distribution reads its version here; kvfence_engine carries the same one

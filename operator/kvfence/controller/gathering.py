@@ -13,10 +13,12 @@ from kvfence.controller.pool_objects import PoolUnreadableError
 from kvfence.domain.advisory_gate import refuses, running
 from kvfence.domain.engines import Boot, DoorState, Engine, Facts, Rank
 from kvfence.domain.observed import Observed, Role
+from kvfence.domain.plugin import has_page_defences
 from kvfence.domain.pods import PodFacts, pod_facts
 from kvfence.domain.revisions import revision_hash, start_tokens
 from kvfence.domain.templates import flag, variables
 from kvfence.domain.versions import Declared, Floors, declared_version
+from kvfence.engine import attestation
 from kvfence.engine.server_info import ServerFacts, fetch
 from kvfence.engine.web import Unanswered
 from kvfence.render.controller_revision import Frozen, frozen_of
@@ -144,15 +146,23 @@ class Gatherer:
         said = known or await self._facts(engine, flag(template, "--served-model-name") or "")
         if isinstance(said, str):
             return replace(engine, silent=said)
-        memory.facts[status.nonces] = said
+        if said.repeats_nonce or not status.key:  # else its ranks are asked again with the next look
+            memory.facts[status.nonces] = said
         return replace(engine, facts=said)
 
     async def _facts(self, engine: Engine, served_name: str) -> Facts | str:
         """Ask the running server; return why not, when it does not say what it should."""
-        said = await fetch(self.web, f"http://{bracketed(engine.pod.ip or '')}:{HTTP_PORT}")
+        host, nonce = engine.pod.ip or "", attestation.draw()
+        said = await fetch(self.web, f"http://{bracketed(host)}:{HTTP_PORT}", nonce)
         if isinstance(said, Unanswered):
             return f"its server does not answer ({said.why})"
-        return facts_of(said, engine, served_name)
+        facts = facts_of(said, engine, served_name)
+        if isinstance(facts, str):
+            return facts
+        after = await self.doors.status(host)  # the ranks were asked by the server just now
+        if isinstance(after, Unanswered) or engine.boot is None or after.nonces != engine.boot.nonces:
+            return facts
+        return replace(facts, repeats_nonce=attestation.repeats(nonce, tuple(rank.attested for rank in after.ranks)))
 
 
 def _judged(engine: Engine, watchlist: Watchlist, memory: PoolMemory) -> Engine:
@@ -189,8 +199,11 @@ def boot_of(status: DoorStatus) -> Boot:
         cap=status.cap,
         peers=tuple(sorted(status.peers)),
         sglang=status.sglang,
-        ranks=tuple(Rank(r.index, r.pool_tokens, r.page_size, r.boot_input_limit) for r in status.ranks),
+        ranks=tuple(Rank(r.index, r.pool_tokens, r.page_size, r.boot_input_limit, r.attested) for r in status.ranks),
         applied=status.applied,
+        key=status.key,
+        partners=tuple(sorted(status.partners, key=lambda one: (one.control, one.key))),
+        blown=status.blown,
     )
 
 
@@ -234,7 +247,10 @@ def _is_below(spec: PoolSpec, floors: Floors) -> bool:
 def _freeze(pool: PoolObjects, revision: str, installation: Installation) -> Frozen:
     version = pool.spec.engine.sglang.plugin_version or installation.plugin_version
     image = installation.injection_image(version)
-    templates = {role.name: pod_template(pool.identity, pool.spec, role, revision, image) for role in pool.spec.roles}
+    templates = {
+        role.name: pod_template(pool.identity, pool.spec, role, revision, image, defended=has_page_defences(version))
+        for role in pool.spec.roles
+    }
     return Frozen(version, start_tokens(pool.spec), templates)
 
 

@@ -12,7 +12,7 @@ import logging
 import random
 import secrets
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kvfence.controller.gathering import bracketed
@@ -30,11 +30,14 @@ from kvfence.engine.pair import Client
 from kvfence.engine.web import Web
 from kvfence.render.front import OPERATOR_PORT, USERS_PORT
 from kvfence.verify import front_door, pair_suite
+from kvfence.verify.evidence import Evidence
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kvfence.controller.memory import PoolMemory
     from kvfence.domain.decisions import Step
-    from kvfence.domain.engines import Engine
+    from kvfence.domain.engines import Engine, Partner
     from kvfence.domain.pods import PodFacts
     from kvfence.engine.admission import Signer
     from kvfence.engine.door import DoorClient
@@ -63,6 +66,10 @@ class Subject:
     served_name: str
     requested_tokens: int
     peers: tuple[str, ...]
+    partners: Mapping[str, tuple[Partner, ...]] = field(default_factory=dict)
+    """Of each engine, by the UID of its pod."""
+    enforced: frozenset[str] = frozenset()
+    """Defences of pages that every engine must have on, by their names in `spec.integrity`."""
 
 
 @dataclass(frozen=True)
@@ -113,13 +120,20 @@ class Jobs:
         prefill, decode = pair
         name = f"pod {prefill.name} with pod {decode.name}"
         limits = _limits(prefill, decode, cap, subject)
-        passes = [secrets.token_urlsafe(16) for _ in range(pair_suite.passes_needed(limits))]
+        asked = self._evidence(pair, subject)
+        passes = [secrets.token_urlsafe(16) for _ in range(pair_suite.passes_needed(limits, asked))]
         for engine in pair:
             if not engine.is_open and (why := await self._let_canaries_in(engine, cap, subject, passes)):
                 return (Verdict(Check.MARKER_ISOLATION, Outcome.NOT_JUDGED, name, why),)
-        asked = pair_suite.Subject(name, _pair(prefill, decode), subject.served_name)
+        which = pair_suite.Subject(name, _pair(prefill, decode), subject.served_name)
         async with Client(ASK_SECONDS + cap / TOKENS_PER_SECOND) as client:
-            return await pair_suite.prove_pair(client, asked, limits, iter(passes), random.SystemRandom())
+            return await pair_suite.prove_pair(client, which, limits, iter(passes), random.SystemRandom(), asked)
+
+    def _evidence(self, pair: tuple[Engine, Engine], subject: Subject) -> Evidence | None:
+        """Ask what the engines can show of themselves, where their doors are not open yet."""
+        legs = zip(("prefill", "decode"), pair, strict=True)
+        hosts = {leg: engine.pod.ip for leg, engine in legs if not engine.is_open and engine.pod.ip is not None}
+        return Evidence(self.doors, hosts, subject.enforced) if hosts and subject.enforced else None
 
     async def _prove_fronts(self, step: ProveFronts, subject: Subject, memory: PoolMemory) -> None:
         count = front_door.front_passes_needed() * len(step.routers)
@@ -173,6 +187,7 @@ class Jobs:
             peers=subject.peers,
             passes=passes,
             expires=int(time.time()) + EXPIRES_SECONDS,
+            partners=subject.partners.get(engine.pod.uid, ()) if now.key else (),
         )
         said = await self.doors.admit(engine.pod.ip, self.signer.sign(admission))
         return said if isinstance(said, DoorStatus | Refused) else f"its door does not answer ({said.why})"

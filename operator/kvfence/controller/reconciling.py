@@ -13,6 +13,7 @@ from kvfence.controller.jobs import Subject
 from kvfence.controller.memory import PoolMemory, is_open_question
 from kvfence.controller.metrics import JOBS
 from kvfence.domain.decisions import ProveFronts, ProvePairs, decide
+from kvfence.domain.page_defences import enforced
 from kvfence.domain.reporting import pool_status
 from kvfence.domain.roles_ready import answers
 from kvfence.kube.errors import NamespaceTerminating
@@ -145,6 +146,8 @@ def _subject(pool: PoolObjects, gathered: Gathered) -> Subject:
         served_name=gathered.served_name,
         requested_tokens=gathered.frozen.start_tokens,
         peers=gathered.observed.peers,
+        enforced=enforced(gathered.observed),
+        partners={one.pod.uid: gathered.observed.partners_of(one) for one in gathered.observed.engines},
     )
 
 
@@ -155,7 +158,8 @@ def _signature(step: Step, subject: Subject) -> tuple[object, object]:
     pods = tuple(engine.pod.uid for engine in engines)
     if isinstance(step, ProveFronts):
         pods += tuple(router.uid for router in step.routers)
-    return (type(step), step.cap, pods, subject.peers, subject.revision), boots
+    partners = tuple(subject.partners.get(uid, ()) for uid in pods)  # their keys are of boots too
+    return (type(step), step.cap, pods, subject.peers, subject.revision), (boots, partners)
 
 
 def _is_unsettled(observed: Observed, decision: Decision, *, busy: bool) -> bool:

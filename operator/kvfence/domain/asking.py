@@ -53,6 +53,14 @@ class Reply:
 
 
 @dataclass(frozen=True)
+class Unanswered:
+    """A question to which no usable answer came."""
+
+    why: str
+    """For people: what was asked and what came instead. Quotes nothing of the answer."""
+
+
+@dataclass(frozen=True)
 class Answer:
     """What one leg answered. Its `repr` shows no text, so that an answer may be logged."""
 
@@ -141,6 +149,8 @@ class Question:
     max_tokens: int
     pass_: str | None = field(default=None, kw_only=True, repr=False)
     """Lets one request through a door on canary."""
+    rids: Mapping[str, str] = field(default_factory=dict, kw_only=True, repr=False)
+    """By leg, the id that the request has there; a leg that is not named gets none."""
 
     def body(self) -> dict[str, Any]:
         """Return the request as the OpenAI API has it, with SGLang's `ignore_eos`."""

@@ -215,7 +215,10 @@ def _is_up_to_date(observed: Observed, engine: Engine, cap: int) -> bool:
     boot = engine.boot
     if boot is None:  # it cannot be told anything now
         return True
-    return engine.is_open and boot.applied and boot.cap == cap and boot.peers == observed.peers
+    if not (engine.is_open and boot.applied and boot.cap == cap and boot.peers == observed.peers):
+        return False
+    # One that is told and not there any more does no harm: its key died with its boot, and it may be back soon.
+    return set(observed.partners_of(engine)) <= set(boot.partners)
 
 
 def _refused(observed: Observed, engine: Engine) -> bool:

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from kvfence.api.v1alpha1.pool import RoleType
 from kvfence.domain.advisory_gate import Judged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kvfence.api.v1alpha1.pool import RoleType
     from kvfence.domain.pods import PodFacts
 
 
@@ -31,7 +31,51 @@ class DoorState(StrEnum):
     """Nobody any more, since an isolation defence tripped; final in this boot."""
 
 
+CONTROL_PORT = 8901
+"""Of the launcher of kvfence-engine."""
+
 FINAL = frozenset({DoorState.DRAINING, DoorState.TAINTED})
+
+
+@dataclass(frozen=True, slots=True)
+class Attested:
+    """What one rank says of the defences of kvfence-engine in it."""
+
+    version: str
+    """Of kvfence-engine."""
+    self_tested: bool
+    """Whether it saw a fault caught on its own pool when it started."""
+    modes: Mapping[str, str]
+    """By the names and words of `spec.integrity`."""
+    nonces: tuple[str, ...]
+    """Of the last who asked its server for evidence; whoever drew one knows that this rank answered after that."""
+    counts: Mapping[str, int]
+    """`pagesExpected`, `pagesVerified` and so on, since it started."""
+    found: Mapping[str, int]
+    """What was wrong with KV that requests were about to read, by kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Partner:
+    """An engine of the other leg, as an admission names it."""
+
+    control: str
+    """`host:port` of its launcher."""
+    peer: str
+    """`host:port` of the bootstrap server of a prefill engine; empty for a decode engine."""
+    key: str
+    """Public key of its boot, in base64."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blown:
+    """Why the fuse of an engine is blown."""
+
+    finding: str
+    """`Escaped` or `Contained`."""
+    kind: str
+    source: str
+    """`rank N`, or `partner HOST:PORT`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +87,8 @@ class Rank:
     page_size: int
     boot_input_limit: int
     """`max_req_input_len` before any cap."""
+    attested: Attested | None = field(default=None, hash=False)
+    """None when it says nothing of defences that can be read: an older kvfence-engine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +108,11 @@ class Boot:
     ranks: tuple[Rank, ...]
     applied: bool = False
     """Whether every process of the engine has taken the cap of that admission; a door tells it as granted before."""
+    key: str = ""
+    """By which its partners know its word; empty for an older kvfence-engine, which knows no partners."""
+    partners: tuple[Partner, ...] = ()
+    """As it was told them."""
+    blown: Blown | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +123,8 @@ class Facts:
     kv_checksum: bool | None = None
     reserved_decode_tokens: int | None = None
     auto_truncates: bool | None = None
+    repeats_nonce: bool = False
+    """Whether every rank repeated what was drawn when the server was asked."""
     settings: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
     """What else it says of its own configuration, by SGLang's names, as far as an advisory may ask for it."""
 
@@ -105,6 +158,15 @@ class Engine:
     def peer(self) -> str:
         """How it is named in requests to decode engines: `host:port` of its bootstrap server."""
         return f"{self.pod.ip}:{self.bootstrap_port}"
+
+    @property
+    def partner(self) -> Partner | None:
+        """How it is named to the engines of the other leg; none while it says no key, or is shut for good."""
+        if self.boot is None or not self.boot.key or self.is_shut or not self.pod.ip:
+            return None
+        host = f"[{self.pod.ip}]" if ":" in self.pod.ip else self.pod.ip
+        peer = self.peer if self.type is RoleType.PREFILL else ""
+        return Partner(f"{host}:{CONTROL_PORT}", peer, self.boot.key)
 
     @property
     def is_open(self) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kvfence.api.v1alpha1.conditions import ConditionStatus, ConditionType
-from kvfence.api.v1alpha1.pool import IntegrityMode
+from kvfence.api.v1alpha1.pool import DefenceMode, IntegrityMode
 from kvfence.api.v1alpha1.reasons import Reason
 from kvfence.domain.findings import Finding
+from kvfence.domain.page_defences import attests, demanded, wrong_pages
 
 if TYPE_CHECKING:
     from kvfence.domain.engines import Engine
@@ -25,6 +26,8 @@ def integrity_enforced(observed: Observed) -> Finding:
         return _finding(
             ConditionStatus.UNKNOWN, Reason.CHECKSUM_NOT_KNOWN, "No engine has said yet whether its KV checksum is on."
         )
+    if stopped := wrong_pages(tuple(running)):
+        return _finding(ConditionStatus.TRUE, Reason.WRONG_PAGES_FOUND, stopped)
     if observed.spec.integrity.kv_checksum is IntegrityMode.OBSERVE:
         on = sum(engine.facts is not None and engine.facts.kv_checksum is True for engine in running)
         return _finding(
@@ -32,11 +35,22 @@ def integrity_enforced(observed: Observed) -> Finding:
             Reason.CHECKSUM_OBSERVED,
             f"integrity.kvChecksum is Observe: {on} of {len(running)} engines report it as on, and none has to.",
         )
+    if wanted := demanded(observed):
+        return _finding(
+            ConditionStatus.TRUE,
+            Reason.DEFENCES_ENFORCED,
+            f"All ranks of all running engines ({len(running)}) attest the KV checksum and {_listed(wanted)}.",
+        )
     return _finding(
         ConditionStatus.TRUE,
         Reason.CHECKSUM_ENFORCED,
         f"All running engines report it as on: {len(running)} of {len(running)}.",
     )
+
+
+def _listed(modes: dict[str, DefenceMode]) -> str:
+    observed = [name for name, mode in modes.items() if mode is DefenceMode.OBSERVE]
+    return ", ".join(modes) + (f" (of these only observed: {', '.join(observed)})" if observed else "")
 
 
 def integrity_of(engine: Engine, observed: Observed) -> Finding:
@@ -51,6 +65,8 @@ def integrity_of(engine: Engine, observed: Observed) -> Finding:
             f"Pod {engine.name} does not report --allow-auto-truncate as off. With it prefill and decode cut a prompt "
             "at different places, and decode reads what others left. Remove what turns it on in the image.",
         )
+    if (wrong := attests(engine, observed)) is not None:
+        return wrong
     if observed.spec.integrity.kv_checksum is IntegrityMode.OBSERVE or facts.kv_checksum is True:
         return _finding(ConditionStatus.TRUE, Reason.CHECKSUM_ENFORCED, f"Pod {engine.name} reports it as on.")
     if facts.kv_checksum is None:

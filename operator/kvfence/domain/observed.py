@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from kvfence.api.v1alpha1.pool import PoolSpec
     from kvfence.api.v1alpha1.status import PoolStatus
-    from kvfence.domain.engines import Engine
+    from kvfence.domain.engines import Engine, Partner
     from kvfence.domain.pods import PodFacts
     from kvfence.domain.verdicts import Verdict
 
@@ -136,3 +136,10 @@ class Observed:
         """`host:port` of the prefill engines that decode engines may ask for KV."""
         prefill = (e for e in self.engines if e.type is RoleType.PREFILL and e.pod.ip and not e.is_shut)
         return tuple(sorted({engine.peer for engine in prefill}))
+
+    def partners_of(self, engine: Engine) -> tuple[Partner, ...]:
+        """The engines of the other leg that may tell this one of a taint, and are told; none for an older plugin."""
+        if engine.boot is None or not engine.boot.key:
+            return ()
+        others = (other.partner for other in self.engines if other.type is not engine.type)
+        return tuple(sorted((one for one in others if one is not None), key=lambda one: (one.control, one.key)))

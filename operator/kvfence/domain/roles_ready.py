@@ -57,10 +57,17 @@ def answers(engine: Engine) -> bool:
     return engine.pod.started and engine.boot is not None and engine.facts is not None
 
 
+def _tainted(engine: Engine) -> str:
+    blown = engine.boot.blown if engine.boot is not None else None
+    if blown is None:
+        return f"A defence of pod {engine.name} tripped, and its door is shut."
+    return f"A defence of pod {engine.name} tripped ({blown.finding}: {blown.kind}, {blown.source}); its door is shut."
+
+
 def _not_ready(observed: Observed, counts: str) -> Finding:
     waited_for = [engine for engine in observed.engines if not answers(engine)]
     if tainted := [engine for engine in observed.engines if engine.boot and engine.boot.door is DoorState.TAINTED]:
-        words = _several([f"A defence of pod {engine.name} tripped, and its door is shut." for engine in tainted])
+        words = _several([_tainted(engine) for engine in tainted])
         return _finding(
             ConditionStatus.FALSE,
             Reason.DOOR_TAINTED,

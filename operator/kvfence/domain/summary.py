@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from packaging.version import InvalidVersion, Version
-
 from kvfence.api.v1alpha1.conditions import ConditionStatus, ConditionType
-from kvfence.api.v1alpha1.pool import IntegrityMode
+from kvfence.api.v1alpha1.pool import DefenceMode, IntegrityMode
 from kvfence.api.v1alpha1.reasons import Reason
 from kvfence.domain import advisory_gate
 from kvfence.domain.findings import Finding
+from kvfence.domain.page_defences import modes_of
+from kvfence.domain.plugin import has_page_defences, is_older
 from kvfence.domain.traffic_admitted import traffic_admitted
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ NEEDS_A_PERSON = frozenset(
     {
         *(Reason.IMAGE_NOT_PULLED, Reason.CONTAINER_NOT_CREATED, Reason.ENGINE_OUT_OF_MEMORY, Reason.ENGINE_FAILED),
         *(Reason.CHECK_FAILED, Reason.CHECKSUM_OFF, Reason.PROMPTS_TRUNCATED),
+        *(Reason.PAGE_DEFENCE_OFF, Reason.PAGES_NOT_TAGGED),
         *(Reason.VERSION_TOO_OLD, Reason.DEVELOPMENT_VERSION, Reason.VERSION_UNREADABLE, Reason.CHECKSUM_NOT_RELIABLE),
         *(
             Reason.VERSION_NOT_AS_DECLARED,
@@ -74,6 +75,23 @@ def secured(observed: Observed) -> Finding:
             Reason.DEFENCES_WEAKENED,
             "integrity.kvChecksum is Observe, so that an engine without KV checksum is let in. Set it to Enforce.",
         )
+    if weak := [name for name, mode in modes_of(observed.spec).items() if mode is not DefenceMode.ENFORCE]:
+        named = ", ".join(f"integrity.{name}" for name in weak)
+        return Finding(
+            ConditionType.SECURED,
+            ConditionStatus.FALSE,
+            Reason.DEFENCES_WEAKENED,
+            f"Not enforced: {named}. What it would end, users may get. Set it to Enforce, or leave the field out.",
+        )
+    if not has_page_defences(observed.plugin_version or observed.newest_plugin_version):
+        return Finding(
+            ConditionType.SECURED,
+            ConditionStatus.FALSE,
+            Reason.PLUGIN_OUTDATED,
+            f"Revision {observed.revision} runs kvfence-engine {observed.plugin_version}, which has no page tagging, "
+            "page scrubbing or coverage. It serves on as it is: set engine.sglang.pluginVersion to "
+            f"{observed.newest_plugin_version} when a restart of its engines suits you.",
+        )
     if weakened := advisory_gate.tolerated(observed) or advisory_gate.incomplete(observed):
         return weakened
     return Finding(
@@ -88,7 +106,7 @@ def plugin_outdated(observed: Observed) -> Finding:
     """Say whether the revision runs an older kvfence-engine than the operator brings."""
     version, newest = observed.plugin_version, observed.newest_plugin_version
     is_pinned = observed.spec.engine.sglang.plugin_version == version
-    if not observed.runs or is_pinned or not _is_older(version, newest):
+    if not observed.runs or is_pinned or not is_older(version, newest):
         return Finding(
             ConditionType.PLUGIN_OUTDATED,
             ConditionStatus.FALSE,
@@ -102,13 +120,6 @@ def plugin_outdated(observed: Observed) -> Finding:
         f"Revision {observed.revision} runs kvfence-engine {version}, and the operator brings {newest}. Engines are "
         f"not restarted for that: set engine.sglang.pluginVersion to {newest} when it suits you.",
     )
-
-
-def _is_older(version: str, than: str) -> bool:
-    try:
-        return Version(version) < Version(than)
-    except InvalidVersion:
-        return version != than
 
 
 def _object_refused(observed: Observed) -> Finding:

@@ -14,6 +14,12 @@ class Check(StrEnum):
     OVERLONG_PROMPT = "OverlongPrompt"
     """A prompt that fits is answered with the right count of its tokens; one that does not is refused with a 4xx on
     each leg, at once, and nobody's marker comes out."""
+    TRANSFER_RECEIPT = "TransferReceipt"
+    """Both legs have a receipt for a canary's request: the same room and tokens, every page looked at, all of the
+    prompt handed over. At admission, where the engines have page tagging, page scrubbing and coverage enforced."""
+    TAG_LIVE = "TagLive"
+    """A fault that a canary asks for in its own pages is found on each rank, by each defence that is enforced, and ends
+    the request. At admission alone: engines make no faults once users are let in."""
     FRONT_DOOR = "FrontDoor"
     """Through router and front: the two inference paths and the capped model list are there, and nothing else."""
     PROMPT_TOKENS = "PromptTokens"

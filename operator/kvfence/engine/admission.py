@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from kvfence.domain.engines import DoorState
+from kvfence.domain.engines import DoorState, Partner
 
 __all__ = ["PREFIX", "SEED_BYTES", "Admission", "DoorState", "Partner", "Signer", "encode"]
 
@@ -21,18 +21,6 @@ PREFIX = b"kvfence admission 1\n"
 
 SEED_BYTES = 32
 """Of an Ed25519 private key."""
-
-
-@dataclass(frozen=True)
-class Partner:
-    """A running engine of the other leg, which may say that it is tainted and is told of a taint."""
-
-    control: str
-    """`host:port` of its launcher."""
-    peer: str
-    """`host:port` by which requests name a prefill engine; empty for a decode engine."""
-    key: str
-    """Of its boot: 32 bytes in base64, as its status tells it."""
 
 
 @dataclass(frozen=True)

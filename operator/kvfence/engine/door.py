@@ -11,18 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 from yarl import URL
 
-from kvfence.domain.engines import DoorState
-from kvfence.engine import fields
+from kvfence.domain.engines import CONTROL_PORT, Attested, Blown, DoorState, Partner
+from kvfence.engine import attestation, fields
+from kvfence.engine.receipts import parse_receipts
 from kvfence.engine.web import DETAIL_LIMIT, OverWeb, Unanswered, Web, printable, unanswered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kvfence.domain.asking import Reply
+    from kvfence.domain.receipts import Receipt
 
 __all__ = ["DoorClient", "DoorState", "DoorStatus", "RankStatus", "Refused", "Unanswered", "parse_status"]
 
-PORT = 8901
+PORT = CONTROL_PORT
 """Of the launcher (`kvfence_engine.launcher.PORT`)."""
 
 STATUS_SECONDS = 5.0
@@ -34,7 +36,7 @@ that they did not.
 """
 
 BODY_LIMIT = 1_000_000
-"""Bytes of a status: 256 ranks take some 200,000, peers and passes a third of that."""
+"""Bytes of a status: 256 ranks take some 300,000, peers, partners and passes a third of that."""
 
 MAX_RANKS = 256
 """As many as a launcher has room for (`kvfence_engine.state.MAX_RANKS`)."""
@@ -55,6 +57,8 @@ class RankStatus:
     """The same under the cap that holds."""
     epoch: int
     """Of the cap that it applied last; 0 before the first."""
+    attested: Attested | None = None
+    """What it says of its defences; none when it says nothing that can be read."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,11 @@ class DoorStatus:
     """Why a process of the engine gave up."""
     server_epoch: int = 0
     """Of the cap that the HTTP process applied last."""
+    key: str = ""
+    """Public key of the boot, in base64; empty for an older kvfence-engine."""
+    partners: tuple[Partner, ...] = ()
+    blown: Blown | None = None
+    """Why the fuse is blown; none when it is not."""
 
     @property
     def applied(self) -> bool:
@@ -124,6 +133,9 @@ def parse_status(raw: bytes) -> DoorStatus:
         ranks=_ranks(said.get("ranks")),
         fault=None if fault is None else _fault(fault),
         server_epoch=0 if server is None else _number(_object(server, "server"), "epoch", "server."),
+        key=_text(said, "key") if "key" in said else "",
+        partners=_partners(said.get("partners", [])),
+        blown=None if said.get("blown") is None else _blown(_object(said["blown"], "blown")),
     )
     if status.nonces and not status.started:
         raise ValueError("the status has nonces though the engine has not started")
@@ -175,9 +187,28 @@ class DoorClient(OverWeb):
                 return refused
         return _status(what, reply)
 
-    def _url(self, host: str, path: str) -> str | Unanswered:
+    async def receipts(self, host: str, rid: str) -> tuple[Receipt, ...] | Unanswered:
+        """Ask for what the ranks kept of a canary.
+
+        Args:
+            host: the pod's address, IPv4 or IPv6.
+            rid: that its request had.
+        """
+        what = "GET /receipt of the launcher"
+        url = self._url(host, "/receipt", {"rid": rid})
+        if isinstance(url, Unanswered):
+            return url
+        reply = await self._web.fetch("GET", url, None, STATUS_SECONDS)
+        if reply.fault is not None or reply.status != 200:
+            return unanswered(what, reply)
         try:
-            return str(URL.build(scheme="http", host=host, port=self._port, path=path))
+            return parse_receipts(reply.body)
+        except ValueError as error:
+            return Unanswered(f"{what}: {error}")
+
+    def _url(self, host: str, path: str, query: Mapping[str, str] | None = None) -> str | Unanswered:
+        try:
+            return str(URL.build(scheme="http", host=host, port=self._port, path=path, query=dict(query or {})))
         except ValueError:  # it would lead somewhere else
             return Unanswered("the pod's address is not a host")
 
@@ -221,7 +252,25 @@ def _rank(said: Mapping[str, object]) -> RankStatus:
         boot_input_limit=_number(said, "boot_input_limit", where),
         input_limit=_number(said, "input_limit", where),
         epoch=_number(said, "epoch", where),
+        attested=attestation.attested(said),
     )
+
+
+def _partners(value: object) -> tuple[Partner, ...]:
+    if not isinstance(value, list):
+        raise ValueError("partners is not a list")  # noqa: TRY004 - of the answer, not of our code
+    return tuple(_partner(_object(one, "a partner")) for one in value)
+
+
+def _partner(said: Mapping[str, object]) -> Partner:
+    where, peer = "partners[].", fields.text(said.get("peer"))
+    if peer is None:
+        raise ValueError("partners[].peer is not a short text")
+    return Partner(_text(said, "control", where), peer, _text(said, "key", where))
+
+
+def _blown(said: Mapping[str, object]) -> Blown:
+    return Blown(*(_text(said, name, "blown.") for name in ("finding", "kind", "source")))
 
 
 def _door(said: Mapping[str, object]) -> DoorState:

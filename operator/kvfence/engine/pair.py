@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 from kvfence.domain.asking import ROOMS, Answer, Fault, Pair, PairAnswer, Question
 from kvfence.engine.completions import completion
@@ -31,16 +32,35 @@ class Client(OverWeb):
             room: under which the legs find each other's KV; below `ROOMS`, drawn anew for each question.
             seconds: until both answers must be complete, if that is less than the client's own limit.
         """
-        body = question.body() | {
-            "bootstrap_host": pair.bootstrap_host,
-            "bootstrap_port": pair.bootstrap_port,
-            "bootstrap_room": room,
-        }
-        raw = json.dumps(body).encode()
+        body = _body(pair, question, room)
         prefill, decode = await asyncio.gather(
-            self._post(pair.prefill_url, raw, seconds), self._post(pair.decode_url, raw, seconds)
+            self._post(pair.prefill_url, _named(body, question, "prefill"), seconds),
+            self._post(pair.decode_url, _named(body, question, "decode"), seconds),
         )
         return PairAnswer(prefill, decode)
+
+    async def ask_leg(self, pair: Pair, question: Question, room: int, leg: str) -> Answer:
+        """Ask both legs at once, wait for one of them, and leave the other.
+
+        Where prefill ends a request, decode waits for its KV until a time-out.
+
+        Args:
+            pair: where they are.
+            question: the same for both.
+            room: as in `ask`.
+            leg: `prefill` or `decode`, whose answer is waited for.
+        """
+        body = _body(pair, question, room)
+        urls = {"prefill": pair.prefill_url, "decode": pair.decode_url}
+        asked = {
+            name: asyncio.ensure_future(self._post(url, _named(body, question, name))) for name, url in urls.items()
+        }
+        try:
+            return await asked[leg]
+        finally:
+            for one in asked.values():
+                one.cancel()
+            await asyncio.gather(*asked.values(), return_exceptions=True)
 
     async def ask_one(self, url: str, question: Question) -> Answer:
         """Ask a server that does both itself."""
@@ -58,6 +78,19 @@ class Client(OverWeb):
                 fault, detail = Fault.MALFORMED, printable(str(error), DETAIL_LIMIT)
         raw = (reply.body or reply.part).decode(errors="replace")
         return Answer(reply.status, text, tokens, reply.seconds, fault, detail, raw=raw)
+
+
+def _body(pair: Pair, question: Question, room: int) -> dict[str, Any]:
+    return question.body() | {
+        "bootstrap_host": pair.bootstrap_host,
+        "bootstrap_port": pair.bootstrap_port,
+        "bootstrap_room": room,
+    }
+
+
+def _named(body: dict[str, Any], question: Question, leg: str) -> bytes:
+    rid = question.rids.get(leg)
+    return json.dumps(body if rid is None else body | {"rid": rid}).encode()
 
 
 def _counted(raw: bytes) -> tuple[str, int]:

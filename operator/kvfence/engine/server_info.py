@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kvfence.engine import fields
+from kvfence.engine import attestation, fields
 from kvfence.engine.bodies.keys import without_keys
 from kvfence.engine.web import Unanswered, unanswered
 
@@ -71,18 +71,20 @@ def parse(server_info: bytes, models: bytes) -> ServerFacts:
     )
 
 
-async def fetch(web: Web, base_url: str) -> ServerFacts | Unanswered:
+async def fetch(web: Web, base_url: str, nonce: str = "") -> ServerFacts | Unanswered:
     """Ask a server.
 
     Args:
         web: an open session.
         base_url: without a slash at its end.
+        nonce: of `attestation.draw`: its ranks repeat it in the launcher's status. Nothing for a server that is not
+            behind a door.
     """
     bodies = []
-    for path in ("/server_info", "/v1/models"):
+    for path in (f"/server_info?{attestation.NONCE}={nonce}" if nonce else "/server_info", "/v1/models"):
         reply = await web.fetch("GET", f"{base_url}{path}", None, SECONDS)
         if reply.fault is not None or reply.status != 200:
-            return unanswered(f"GET {path} of the engine", reply)
+            return unanswered(f"GET {path.partition('?')[0]} of the engine", reply)
         bodies.append(reply.body)
     try:
         return parse(*bodies)

@@ -6,13 +6,12 @@ Nothing here raises but what is a mistake of the caller; a cancelled call is can
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import aiohttp
 from yarl import URL
 
-from kvfence.domain.asking import Fault, Reply
+from kvfence.domain.asking import Fault, Reply, Unanswered
 from kvfence.engine.text import DETAIL_LIMIT, printable
 
 if TYPE_CHECKING:
@@ -27,14 +26,6 @@ WORKER_HEADER = "x-smg-routed-worker-id"
 """In which smg 1.13 names the engine that answered."""
 
 _HEADERS = {"Accept-Encoding": "identity"}
-
-
-@dataclass(frozen=True)
-class Unanswered:
-    """A question to which no usable answer came."""
-
-    why: str
-    """For people: what was asked and what came instead. Quotes nothing of the answer."""
 
 
 class Web:

@@ -13,7 +13,7 @@ from kvfence.domain.revisions import start_tokens
 
 if TYPE_CHECKING:
     from kvfence.api.v1alpha1.engine import ModelSource
-    from kvfence.api.v1alpha1.pool import Disaggregation, Parallelism, PoolSpec, Role
+    from kvfence.api.v1alpha1.pool import Disaggregation, Integrity, Parallelism, PoolSpec, Role
     from kvfence.render.identity import Manifest, PoolIdentity
 
 HTTP_PORT = 30000
@@ -77,8 +77,14 @@ def grace_seconds(disaggregation: Disaggregation) -> int:
     return drain_seconds(disaggregation) + TIDY_SECONDS
 
 
-def arguments(pool: PoolIdentity, spec: PoolSpec, role: Role) -> list[str]:
+def arguments(pool: PoolIdentity, spec: PoolSpec, role: Role, *, defended: bool = True) -> list[str]:
     """Return the arguments of the launcher, and behind -- those of SGLang.
+
+    Args:
+        pool: whose it is.
+        spec: of the pool.
+        role: one of its roles.
+        defended: whether the launcher knows the flags of the defences of pages.
 
     Raises:
         ValueError: the pool has something that its CRD refuses.
@@ -86,11 +92,21 @@ def arguments(pool: PoolIdentity, spec: PoolSpec, role: Role) -> list[str]:
     return [
         *("--pool", pool.uid, "--pod", "$(KVFENCE_POD_UID)", "--keys", KEYS_FOLDER),
         *("--termination-log", TERMINATION_LOG, "--drain-seconds", str(drain_seconds(spec.disaggregation))),
+        *(_defences(spec.integrity) if defended else ()),
         "--",
         *spec.engine.sglang.args,
         *role.args,
         *own_flags(spec, role),
     ]
+
+
+def _defences(integrity: Integrity) -> list[str]:
+    modes = {
+        "--page-tagging": integrity.page_tagging,
+        "--page-scrubbing": integrity.page_scrubbing,
+        "--coverage": integrity.coverage,
+    }
+    return [word for flag, mode in modes.items() for word in (flag, mode.value)]
 
 
 def own_flags(spec: PoolSpec, role: Role) -> list[str]:

@@ -29,8 +29,18 @@ PROBE_TIMEOUT_SECONDS = 5
 DEFAULT_CONTAINER_ANNOTATION = "kubectl.kubernetes.io/default-container"
 
 
-def pod_template(pool: PoolIdentity, spec: PoolSpec, role: Role, revision: str, injection_image: str) -> Manifest:
+def pod_template(
+    pool: PoolIdentity, spec: PoolSpec, role: Role, revision: str, injection_image: str, *, defended: bool = True
+) -> Manifest:
     """Return the pod template of a role, complete: it is frozen with its revision and applied as it is.
+
+    Args:
+        pool: whose it is.
+        spec: of the pool.
+        role: one of its roles.
+        revision: its hash.
+        injection_image: with kvfence-engine.
+        defended: whether that kvfence-engine knows the flags of the defences of pages.
 
     Raises:
         ValueError: the pool has something that its CRD refuses.
@@ -52,7 +62,7 @@ def pod_template(pool: PoolIdentity, spec: PoolSpec, role: Role, revision: str, 
             "securityContext": pod_security(),
             "terminationGracePeriodSeconds": engine_command.grace_seconds(spec.disaggregation),
             "initContainers": [_injection(injection_image)],
-            "containers": [_engine(pool, spec, role, pod.containers)],
+            "containers": [_engine(pool, spec, role, pod.containers, defended=defended)],
             "volumes": [*_volumes(pool, spec), *(_dumped(volume) for volume in pod.volumes)],
         },
     }
@@ -78,7 +88,9 @@ def _injection(image: str) -> Manifest:
     }
 
 
-def _engine(pool: PoolIdentity, spec: PoolSpec, role: Role, containers: tuple[Container, ...]) -> Manifest:
+def _engine(
+    pool: PoolIdentity, spec: PoolSpec, role: Role, containers: tuple[Container, ...], *, defended: bool
+) -> Manifest:
     of_the_user = _dumped(containers[0], exclude={"name"}) if containers else {}
     ports = [port("http", engine_command.HTTP_PORT), port("door", engine_command.DOOR_PORT)]
     if role.type is RoleType.PREFILL:
@@ -89,7 +101,7 @@ def _engine(pool: PoolIdentity, spec: PoolSpec, role: Role, containers: tuple[Co
         "image": spec.engine.sglang.image,
         "imagePullPolicy": PULL_POLICY,
         "command": list(engine_command.COMMAND),
-        "args": engine_command.arguments(pool, spec, role),
+        "args": engine_command.arguments(pool, spec, role, defended=defended),
         "env": engine_command.environment(spec),
         "ports": ports,
         "startupProbe": _started_probe(role.startup_timeout_seconds),

@@ -9,11 +9,15 @@ from kvfence.domain.asking import ROOMS, Answer, Pair, PairAnswer, Question
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 
 class Asker(Protocol):
     """Asks both legs at once, as `kvfence.engine.pair.Client` does; raises only when it is cancelled."""
+
+    async def ask_leg(self, pair: Pair, question: Question, room: int, leg: str) -> Answer:
+        """Return what one leg answered, and leave the other."""
+        ...
 
     async def ask(self, pair: Pair, question: Question, room: int, seconds: float | None = None) -> PairAnswer:
         """Return what both legs answered, within so many seconds."""
@@ -71,11 +75,36 @@ class Run:
         Raises:
             ValueError: when the passes have run out: there were fewer than `passes_needed`.
         """
+        return await self.client.ask(self.subject.pair, self._question(prompt, max_tokens), self.draw_room(), seconds)
+
+    async def ask_named(self, prompt: str, max_tokens: int, room: int, rids: Mapping[str, str]) -> PairAnswer:
+        """Ask both legs in a room that is known, with ids by leg.
+
+        Raises:
+            ValueError: as `ask` does.
+        """
+        return await self.client.ask(self.subject.pair, self._question(prompt, max_tokens, rids), room)
+
+    async def ask_leg(self, prompt: str, max_tokens: int, leg: str, rids: Mapping[str, str]) -> Answer:
+        """Ask both legs, with ids by leg, and wait for one of them.
+
+        Raises:
+            ValueError: as `ask` does.
+        """
+        question = self._question(prompt, max_tokens, rids)
+        return await self.client.ask_leg(self.subject.pair, question, self.draw_room(), leg)
+
+    def draw_room(self) -> int:
+        """Return a room that nobody else has."""
+        return self.chance.randrange(ROOMS)
+
+    def _question(
+        self, prompt: str | tuple[int, ...], max_tokens: int, rids: Mapping[str, str] | None = None
+    ) -> Question:
         shown = next(self.passes, None)
         if shown is None:
             raise ValueError("there are fewer passes than questions")
-        question = Question(self.subject.model, prompt, max_tokens, pass_=shown)
-        return await self.client.ask(self.subject.pair, question, self.chance.randrange(ROOMS), seconds)
+        return Question(self.subject.model, prompt, max_tokens, pass_=shown, rids=rids or {})
 
 
 def legs(answer: PairAnswer) -> tuple[tuple[str, Answer], tuple[str, Answer]]:

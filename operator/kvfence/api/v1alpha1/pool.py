@@ -179,12 +179,28 @@ class IntegrityMode(StrEnum):
     OBSERVE = "Observe"
 
 
+class DefenceMode(StrEnum):
+    """How a defence of kvfence-engine is used."""
+
+    ENFORCE = "Enforce"
+    OBSERVE = "Observe"
+    DISABLED = "Disabled"
+
+
 class Integrity(Model):
-    """What protects the KV cache on its way from prefill to decode."""
+    """What protects the KV cache of each request. With anything but Enforce the pool says Secured=False."""
 
     kv_checksum: IntegrityMode = IntegrityMode.ENFORCE
     """Enforce admits an engine only when it reports SGLang's KV checksum as on, on both roles. Observe reports it only,
     and the pool says Secured=False; SGLang before 0.5.23 is taken with Observe alone."""
+    page_tagging: DefenceMode = DefenceMode.ENFORCE
+    """Whether each page of KV has an owner and a writer, which are looked at before a request reads it. Enforce ends a
+    request that would read another's page, and admits an engine only when all of its ranks attest the defence. Observe
+    counts, and lets the request go on."""
+    page_scrubbing: DefenceMode = DefenceMode.ENFORCE
+    """Whether pages are zeroed before prefill may write into them, and the bytes that arrived are looked at."""
+    coverage: DefenceMode = DefenceMode.ENFORCE
+    """Whether what prefill handed over is compared with what decode made room for: the same prompt, all of it."""
 
 
 class StrategyType(StrEnum):
