@@ -21,7 +21,7 @@ unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lint unit fuzz api cluster test images red demo demo-down model engine-stage bench-engine incident stage-build stage-up stage-down stage-status generate lock format clean
+.PHONY: help setup lint unit fuzz api cluster test images red demo demo-down model engine-stage engine-soak bench-engine incident stage-build stage-up stage-down stage-status generate lock format clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ model: setup ## Check the formal model of page tags: no leak with all defences, 
 
 engine-stage: stage-build ## N users, ordinary and hostile, on a real pair with all defences and on one without
 	$(PY) -m e2e.integrity $(or $(N),300)
+
+engine-soak: stage-build ## Clean load on a real pair with all defences for MINUTES=60: nothing may be found
+	$(PY) -m e2e.integrity.soak --minutes $(or $(MINUTES),60)
 
 bench-engine: setup ## What page tags cost a decode step and a prompt, as ratios and plots into bench/results/
 	$(PY) -m bench.engine

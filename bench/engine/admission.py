@@ -87,9 +87,9 @@ def memory(page_size: int, model: Kv) -> dict[str, Any]:
 def _parts(stand: Stand, request: Any, tokens: int) -> dict[str, Part]:
     """Return for each part what comes before it, what is timed, and whether it is work on tags."""
     pool, findings = stand.pool, stand.findings
-    on_prefill = PrefillHooks(lambda: pool, findings, _KEY)
+    on_prefill = PrefillHooks(lambda: pool, findings, stand.canaries, _KEY)
     on_prefill.prepare(tokens)
-    on_decode = DecodeHooks(lambda: pool, findings, _KEY)
+    on_decode = DecodeHooks(lambda: pool, findings, stand.canaries, _KEY)
     holder = hang_on(request, on_prefill._hold(request, pool))
     pages, slots = pool.pages(_ROW, 0, tokens), pool.slots(_ROW, 0, tokens)
     hashes, digests, prompt = on_prefill._contents, on_prefill._digests, request.origin_input_ids

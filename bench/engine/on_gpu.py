@@ -120,7 +120,8 @@ class _Rows:
         pool = SimpleNamespace(page_size=asked.page_size, tags=self.tags, generations=zeros(asked.batch + 1))
         pool.generations.copy_(torch.arange(asked.batch + 1))
         self._rows = torch.arange(1, asked.batch + 1, device=asked.device)
-        self._hook: Callable[..., None] = DecodeHooks(lambda: pool, SimpleNamespace(), b"a key")._decoded  # type: ignore[arg-type, return-value]
+        parts: Any = (lambda: pool, SimpleNamespace(), SimpleNamespace(), b"a key")
+        self._hook: Callable[..., None] = DecodeHooks(*parts)._decoded
         places = self._lengths + torch.arange(steps)[:, None]
         pages_of = 1 + torch.arange(asked.batch) + asked.batch * (places // asked.page_size)
         self._slots = (pages_of * asked.page_size + places % asked.page_size).to(asked.device)

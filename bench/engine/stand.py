@@ -11,9 +11,12 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
+from kvfence_engine.alarms import Alarms
+from kvfence_engine.hooked.canaries import Canaries
 from kvfence_engine.hooked.findings import Findings
 from kvfence_engine.hooked.pool import Pool
 from kvfence_engine.integrity.modes import Mode, Modes
+from kvfence_engine.state import SharedState
 
 torch: Any = import_module("torch")
 _SRT = "sglang.srt.mem_cache"
@@ -75,7 +78,8 @@ class Stand:
         )
         self.pool = Pool(scheduler)
         enforce = Modes(Mode.ENFORCE, Mode.ENFORCE, Mode.ENFORCE)
-        self.findings = _Alone(lambda: self.pool, enforce, lambda: None)
+        self.findings = _Alone(lambda: self.pool, enforce, Alarms(lambda _: None), lambda: None)
+        self.canaries = Canaries(SharedState.create())
 
     def give(self, row: int, tokens: int) -> None:
         """Allocate for a prompt and write its row, as SGLang does at admission."""

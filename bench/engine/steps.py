@@ -35,7 +35,7 @@ def measure(batch: int, context: int, page_size: int, steps: int) -> dict[str, A
     draw = random.Random(SEED)  # noqa: S311  # not for secrets
     lengths = [context - draw.randrange(page_size) for _ in range(batch)]
     stand, rows = _standing(lengths, context + page_size + steps + page_size, page_size)
-    tags = DecodeHooks(lambda: stand.pool, stand.findings, _KEY)._decoded
+    tags = DecodeHooks(lambda: stand.pool, stand.findings, stand.canaries, _KEY)._decoded
     ours, idle, theirs, kernel = _count(rows, tags, page_size)
     times = _time(rows, tags, page_size, steps)
     stand.findings.tally.found.clear()

@@ -28,7 +28,7 @@ def main() -> int:
     parser.add_argument("--control", type=int, default=1000, help="how many of them are asked on SGLang alone")
     parser.add_argument("--page-size", type=int, default=16)
     asked = parser.parse_args()
-    users = drawn(asked.users, asked.seed)
+    users = list(drawn(asked.users, asked.seed))
     with tempfile.TemporaryDirectory(prefix="kvfence-integrity-") as name:
         folder = Path(name)
         injection = Injection.build(folder / "injection")

@@ -123,9 +123,13 @@ async def late(scene: Scene, attack: Attack) -> Outcome:
     await scene.plant()
     prompt = attack.prompt(scene.draw(), scene.chance)
     running = asyncio.create_task(scene.ask(prompt, len(prompt.expected), room))
-    await scene.plants.wait_for("decoding", room)
+    decoding = asyncio.create_task(scene.plants.wait_for("decoding", room))
+    await asyncio.wait({running, decoding}, return_when=asyncio.FIRST_COMPLETED)  # decode may have closed itself
+    decoding.cancel()
     scene.plants.let_go(users)
-    return scene.outcome(prompt, await running, users)
+    answer = await running
+    await scene.plants.wait_for("fired", users)
+    return scene.outcome(prompt, answer, users)
 
 
 async def nothing(scene: Scene, attack: Attack) -> Outcome:

@@ -23,13 +23,16 @@ if TYPE_CHECKING:
 PREFILL_POOL = 4096
 DECODE_POOL = 2048
 """Tokens: a few users fill it, so that pages are used again soon."""
+RESERVED = 32
+"""Tokens that decode keeps free for each request, whatever it may generate."""
 WAITING_SECONDS = 120
 
 
 @contextmanager
-def defended(injection: Injection, folder: Path, page_size: int) -> Iterator[Legs]:
+def defended(injection: Injection, folder: Path, page_size: int, reserved: int = RESERVED) -> Iterator[Legs]:
     """Start a pair with all defences enforced, and open its doors."""
-    with started(injection, folder, *_servers(page_size), given=Given(ALL.launcher)) as (prefill, decode):
+    servers = _servers(page_size, reserved=reserved)
+    with started(injection, folder, *servers, given=Given(ALL.launcher)) as (prefill, decode):
         admit((prefill, decode), CAP)
         yield Legs(prefill, decode)
 
@@ -43,8 +46,10 @@ def bare(folder: Path, page_size: int) -> Iterator[Pair]:
 
 def asked(users: list[User], pair: Pair, who: str) -> Seen:
     """Ask for all of them, and say how far it is."""
+    seen = Seen()
     with progress.step(f"{len(users)} users, {who}", f"about {max(1, len(users) // 150)} min"):
-        return asyncio.run(ask_all(users, pair))
+        asyncio.run(ask_all(users, pair, seen))
+    return seen
 
 
 def faults(seen: Seen, counts: dict[str, Any]) -> list[str]:
@@ -59,8 +64,8 @@ def faults(seen: Seen, counts: dict[str, Any]) -> list[str]:
     return wrong
 
 
-def _servers(page_size: int, context: int = 4096) -> list[Server]:
-    extra = ("--num-reserved-decode-tokens", "32")
+def _servers(page_size: int, context: int = 4096, reserved: int = RESERVED) -> list[Server]:
+    extra = ("--num-reserved-decode-tokens", str(reserved))
     pools = {Role.PREFILL: PREFILL_POOL, Role.DECODE: DECODE_POOL}
     return [
         Server(

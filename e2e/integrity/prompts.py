@@ -28,6 +28,7 @@ LENGTH = 8
 OWN_LEAD = " MARKET-"
 START = " BEGIN="
 _BEGIN_TOKENS = 1
+_RUN = 4
 _NONCE = 7
 """Characters ahead of all others: no two prompts have a first page in common, nor anything in a prefix cache."""
 
@@ -74,12 +75,21 @@ def breaking_off(tokens: int, kept: int, chance: random.Random) -> Prompt:
 
 def going_on(own: str, tokens: int, chance: random.Random, goes_on: int = 80) -> Prompt:
     """User B's with a long answer: `goes_on` letters are repeated before the word comes, and B's own marker."""
-    letters = "".join(chance.choices(string.ascii_lowercase, k=goes_on))
+    letters = _unambiguous(goes_on, chance)
     core = START + letters + markers.LEAD
     own_at = (tokens - 2 * PAGE - LENGTH) // PAGE * PAGE
     before = _filled(_nonce(chance), own_at - len(core)) + core
     text = _filled(before + own, tokens - len(START)) + START
     return Prompt(text, expected=letters + markers.LEAD + own, own_at=own_at)
+
+
+def _unambiguous(count: int, chance: random.Random) -> str:
+    """Return letters of which no four in a row come twice: behind those the copy model could go on in two ways."""
+    while True:
+        letters = "".join(chance.choices(string.ascii_lowercase, k=count))
+        runs = [letters[at : at + _RUN] for at in range(count - _RUN + 1)]
+        if len(set(runs)) == len(runs):
+            return letters
 
 
 def _nonce(chance: random.Random) -> str:

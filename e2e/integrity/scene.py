@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from e2e import progress
 from e2e.door.engines import Given, Injection, started
 from e2e.engines.servers import SERVED_NAME, Role, Server
 from e2e.integrity import prompts
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from e2e.door.engines import Engine
     from e2e.integrity.prompts import Prompt
     from kvfence.domain.asking import Answer
 
@@ -33,8 +35,10 @@ WAITING_SECONDS = 4
 RELEASE_SECONDS = 1
 """How long it then holds the pages for the acknowledgement that does not come."""
 
+FUSE = ("--contained-limit", "1000000")
+"""One attack after the other on one pair: what is contained must not close it. What escapes does."""
+
 TIMEOUT_SECONDS = 20.0
-USERS = 4
 USER_PAGES = 20
 """That hold the marker of a user A."""
 
@@ -59,8 +63,21 @@ class Scene(Legs):
 
     plants: Plants
     chance: random.Random
+    users: int
+    """A, whose markers fill decode's pool."""
     planted: list[str] = field(default_factory=list)
     """The markers of all users A so far."""
+
+    def renew(self, *engines: Engine) -> None:
+        """Start engines anew, both unless some are named, and open the doors."""
+        engines = engines or (self.prefill, self.decode)
+        names = ", ".join(engine.server.name for engine in engines)
+        with progress.step(f"starting SGLang behind the door anew: {names}", f"about {10 + 10 * len(engines)} s"):
+            for engine in engines:
+                engine.start()
+            for engine in engines:
+                engine.wait_until_started()
+        admit((self.prefill, self.decode), CAP)
 
     def draw(self) -> str:
         """Return a marker that nobody has."""
@@ -95,7 +112,7 @@ class Scene(Legs):
 
     async def fill(self) -> int:
         """Have users A leave their markers in all of decode's pool; return the room of the last."""
-        rooms = [await self.plant() for _ in range(USERS)]
+        rooms = [await self.plant() for _ in range(self.users)]
         return rooms[-1]
 
     def outcome(self, prompt: Prompt, answer: PairAnswer | Answer, room: int) -> Outcome:
@@ -108,7 +125,12 @@ class Scene(Legs):
 
 @contextmanager
 def opened(
-    injection: Injection, folder: Path, defence: Defence = UNDEFENDED, page_size: int = prompts.PAGE
+    injection: Injection,
+    folder: Path,
+    defence: Defence = UNDEFENDED,
+    page_size: int = prompts.PAGE,
+    fuse: tuple[str, ...] = FUSE,
+    decode_pool: int = DECODE_POOL,
 ) -> Iterator[Scene]:
     """Start a pair with plants and a defence, and open its doors.
 
@@ -117,19 +139,21 @@ def opened(
         folder: an existing one, for logs and for the plants.
         defence: what is on in both engines.
         page_size: tokens of a page of KV.
+        fuse: what the launchers are told of it.
+        decode_pool: tokens of decode's pool.
     """
     release = {"SGLANG_DISAGGREGATION_DEFERRED_DECODE_KV_RELEASE_TIMEOUT": str(RELEASE_SECONDS)}
-    given = Given(defence.launcher, release | {SETTING: str(folder)})
-    servers = [_server(role, defence, page_size) for role in (Role.PREFILL, Role.DECODE)]
+    given = Given((*defence.launcher, *fuse), release | {SETTING: str(folder)})
+    pools = {Role.PREFILL: PREFILL_POOL, Role.DECODE: decode_pool}
+    servers = [_server(role, defence, pool, page_size) for role, pool in pools.items()]
     with started(injection, folder, *servers, first=PACKAGE, given=given) as (prefill, decode):
         plants = Plants(folder)
         assert plants.told("loaded") == len(servers), "the plants are not in both schedulers"
         admit((prefill, decode), CAP)
-        yield Scene(prefill, decode, plants, random.SystemRandom())
+        yield Scene(prefill, decode, plants, random.SystemRandom(), -(-decode_pool // (USER_PAGES * prompts.PAGE)))
 
 
-def _server(role: Role, defence: Defence, page_size: int) -> Server:
-    pool = DECODE_POOL if role is Role.DECODE else PREFILL_POOL
+def _server(role: Role, defence: Defence, pool: int, page_size: int) -> Server:
     # Decode keeps free what requests may still generate; the default is half of this pool.
     extra = ("--num-reserved-decode-tokens", "32", *defence.sglang)
     return Server(role.value, role, pool_tokens=pool, page_size=page_size, extra=extra, waiting_seconds=WAITING_SECONDS)

@@ -9,7 +9,7 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,9 +18,12 @@ from e2e.conftest import Aloud
 from e2e.door.engines import Injection
 from e2e.integrity import table
 from e2e.integrity.attacks import ATTACKS, CONTROLS, Attack
-from e2e.integrity.defences import ALL, CHECKSUM, COVERAGE, SCRUBBING, STOPS, TAGGING
+from e2e.integrity.defences import ALL, CHECKSUM, CLOSES, COVERAGE, OPEN, SCRUBBING, STOPS, TAGGING
 from e2e.integrity.outcome import Outcome, Verdict
 from e2e.integrity.scene import Defence, Scene, opened
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 COUNTED = ("requestsFailed", "pagesRetired")
 KINDS = {
@@ -31,6 +34,8 @@ KINDS = {
     ALL: {"ForeignPage", "UnwrittenPage", "OtherBytes", "Coverage"},
 }
 """What each defence of kvfence's finds."""
+TAINTED_SECONDS = 1.0
+"""Within which both engines are closed once something escaped."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +43,15 @@ class Met:
     """One attack that met a defence."""
 
     outcome: Outcome
-    counted: int
-    """By how much the counts of findings went up in both engines."""
+    moved: Counter[str]
+    """By how much which count of the engines went up."""
+    doors: dict[str, str]
+    """How they stand as soon as they stand as they should, or when `TAINTED_SECONDS` are over."""
+
+    @property
+    def counted(self) -> int:
+        """Requests that were ended, and pages that nobody gets any more."""
+        return sum(self.moved[name] for name in COUNTED)
 
 
 @dataclass(frozen=True)
@@ -48,20 +60,27 @@ class Played:
 
     defence: Defence
     met: dict[str, Met]
-    found: Counter[str]
 
 
-async def play(scene: Scene, attacks: list[Attack]) -> dict[str, Met]:
+async def play(scene: Scene, attacks: list[Attack], closes: Mapping[str, dict[str, str]]) -> dict[str, Met]:
     met = {}
     for attack in attacks:
-        before = _counted(scene.counts())
+        before = counted(scene)
         outcome = await attack.play(scene, attack)
-        met[attack.name] = Met(outcome, _counted(scene.counts()) - before)
+        doors = await asyncio.to_thread(scene.doors, closes.get(attack.name, OPEN), TAINTED_SECONDS)
+        met[attack.name] = Met(outcome, counted(scene) - before, doors)
+        if doors != OPEN and attack is not attacks[-1]:
+            await asyncio.to_thread(scene.renew)
     return met
 
 
-def _counted(counts: dict[str, Any]) -> int:
-    return sum(int(leg.get(name, 0)) for leg in counts.values() for name in COUNTED)
+def counted(scene: Scene) -> Counter[str]:
+    """What both engines count that only a finding moves."""
+    counts: Counter[str] = Counter()
+    for leg in scene.counts().values():
+        counts.update({name: leg[name] for name in COUNTED})
+        counts.update(leg["found"])
+    return counts
 
 
 @pytest.fixture(scope="module", params=[ALL, TAGGING, SCRUBBING, COVERAGE, CHECKSUM], ids=lambda one: str(one.name))
@@ -73,12 +92,10 @@ def played(
     attacks = [*CONTROLS, *(attack for attack in ATTACKS if attack.name in STOPS[defence])]
     folder: Path = tmp_path_factory.mktemp("defended")
     with aloud(), opened(injection, folder, defence) as scene:
-        met = asyncio.run(play(scene, attacks))
-        found: Counter[str] = Counter()
-        for leg in scene.counts().values():
-            found.update(leg["found"])
-        progress.say(table.show(defence.name, [(attack, met[attack.name].outcome) for attack in attacks]))
-    return Played(defence, met, found)
+        met = asyncio.run(play(scene, attacks, CLOSES.get(defence, {})))
+        rows = [(attack, met[attack.name].outcome) for attack in attacks]
+        progress.say(table.show(defence.name, rows, {name: one.moved for name, one in met.items()}))
+    return Played(defence, met)
 
 
 def test_b_gets_the_right_answer_and_nothing_is_found_when_no_plant_is_armed(played: Played) -> None:
@@ -98,4 +115,10 @@ def test_what_was_stopped_was_counted(played: Played) -> None:
     is_ours = played.defence is not CHECKSUM  # what SGLang finds is not counted by us, nor by itself
     for name in STOPS[played.defence]:
         assert (played.met[name].counted > 0) == is_ours, name
-    assert KINDS[played.defence] <= set(played.found)
+    assert KINDS[played.defence] <= {kind for met in played.met.values() for kind, count in met.moved.items() if count}
+
+
+def test_engines_close_at_once_when_something_escaped_or_pages_are_short_and_only_then(played: Played) -> None:
+    closes = CLOSES.get(played.defence, {})
+    for name, met in played.met.items():
+        assert met.doors == closes.get(name, OPEN), name

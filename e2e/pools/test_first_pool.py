@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from e2e.pools.installation import Installation
 from e2e.pools.pool import BOOTSTRAP_PORT, Pool
 from e2e.pools.prober import SERVICE
 from e2e.said import Said
+from kvfence.domain.asking import ROOMS
 
 ASKED = 4096
 POOL = 1024
@@ -113,7 +115,8 @@ def test_a_prompt_that_does_not_fit_is_not_refused_at_once(
     slowest = 0.0
     for tokens in (advertised - LEFT_OF_A_CONTEXT + 1, *TOO_LONG):
         body = question(tokens, **FORMS[form])
-        paired = body | {"bootstrap_host": host, "bootstrap_port": BOOTSTRAP_PORT, "bootstrap_room": tokens}
+        room = random.randrange(ROOMS)
+        paired = body | {"bootstrap_host": host, "bootstrap_port": BOOTSTRAP_PORT, "bootstrap_room": room}
         for name, place in service_and_legs(brought.pool).items():
             said = place.ask("/v1/completions", body if name == SERVICE else paired)
             assert 400 <= said.status < 500, f"{name}, {tokens} tokens: {said.status} {said.text}"

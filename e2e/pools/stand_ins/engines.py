@@ -17,10 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from e2e.pools.stand_ins import asgi
 from e2e.pools.stand_ins.moments import Moment
-from kvfence_engine import limits, requests
+from kvfence_engine import __version__, canaries, limits, requests
 from kvfence_engine.control import Control
+from kvfence_engine.cutting import Cutter
 from kvfence_engine.doorkeeper import Doorkeeper, Identity, Reply
 from kvfence_engine.gate import PASSED, Gate
+from kvfence_engine.integrity.modes import Mode
+from kvfence_engine.integrity.receipts import Receipt, Receipts
+from kvfence_engine.integrity.tally import Tally
 from kvfence_engine.launcher import PORT
 from kvfence_engine.middleware import DoorMiddleware
 from kvfence_engine.state import Door, Grant, Rank, Server, SharedState
@@ -84,6 +88,12 @@ class WatchedDoorkeeper(Doorkeeper):
         return said
 
 
+def _attested() -> dict[str, Any]:
+    """What a rank says whose defences are all enforced, and found nothing."""
+    modes = dict.fromkeys(("pageTagging", "pageScrubbing", "coverage"), Mode.ENFORCE.value)
+    return {"version": __version__, "selfTest": "passed", **modes, "pages": 0, **Tally().as_dict()}
+
+
 class StandInEngine:
     """One boot of an engine. It has started when it is made.
 
@@ -99,15 +109,16 @@ class StandInEngine:
         """That were answered."""
         self._moments = moments
         self._cap = CONTEXT
+        self._receipts = Receipts()
         self._state = SharedState.create()
         del self._state._ranks[1:]  # to look for 255 more at each question takes most of the test's time
         limit = min(CONTEXT - 1, pod.pool_tokens - 1) - 5
-        self._rank = Rank(0, 2, secrets.token_hex(16), pod.pool_tokens, 1, limit, limit)
+        self._rank = Rank(0, 2, secrets.token_hex(16), pod.pool_tokens, 1, limit, limit, integrity=_attested())
         self._keeper = WatchedDoorkeeper(self._state, pod, moments)
         self._state.set_server(Server(1, secrets.token_hex(16), VERSION, ranks=1))
         self._state.set_rank(self._rank)
         self._gate = Gate(self._state, disaggregated=True)
-        self._door = DoorMiddleware(self._sglang, self._gate, self._serving)
+        self._door = DoorMiddleware(self._sglang, self._gate, Cutter(), self._serving, self._asked)
         self._http = asgi.Server(lambda method, path, headers, body: asgi.ask(self._door, method, path, body, headers))
         with network.inside():
             Control((pod.ip, PORT), self._keeper)
@@ -153,6 +164,11 @@ class StandInEngine:
         assert server is not None
         self._state.set_server(replace(server, serving=True))
 
+    def _asked(self, nonce: str) -> None:
+        """Do what SGLang's ranks do when the server asks them: repeat what an asker drew."""
+        self._rank = replace(self._state.ranks()[0], attested=(nonce,))
+        self._state.set_rank(self._rank)
+
     def _apply_cap(self) -> None:
         """Do what SGLang's processes do with an admission: the ranks first, then the server says so."""
         grant, server = self._state.grant(), self._state.server()
@@ -161,7 +177,8 @@ class StandInEngine:
             return
         self._cap = grant.cap
         input_limit = limits.input_limit(grant.cap, self._rank.boot_input_limit)
-        self._state.set_rank(replace(self._rank, epoch=grant.epoch, input_limit=input_limit))
+        self._rank = replace(self._rank, epoch=grant.epoch, input_limit=input_limit)
+        self._state.set_rank(self._rank)
         self._state.set_server(replace(server, epoch=grant.epoch))
 
     async def _sglang(self, scope: Any, receive: Any, send: Any) -> None:
@@ -200,11 +217,25 @@ class StandInEngine:
             refused = requests.over_the_cap(tokens, longest)
         if refused is not None:
             return refused.status, _error(refused)
+        if self._found(fields, tokens):
+            return 500, {"object": "error", "message": "the KV cache of this request could not be verified"}
         self.prompts += 1
         if self.prompts == 3:
             self._moments.seen(Moment.PROVING_PAIRS, self.pod.pool)
         text = "" if isinstance(prompt, list) else _continued(prompt, fields["max_tokens"])
         return 200, {"choices": [{"text": text}], "usage": {"prompt_tokens": tokens}}
+
+    def _found(self, fields: dict[str, Any], tokens: int) -> bool:
+        """Keep a canary's receipt, as a rank does; return whether it asked for a fault, which every defence finds."""
+        rid = fields.get("rid")
+        if not canaries.wants_receipt(rid):
+            return False
+        kind, leg = canaries.drilled(rid), "prefill" if self.pod.prefill else "decode"
+        found = {kind: 1} if kind else {}
+        room, over = fields["bootstrap_room"], (0, tokens, tokens)
+        kept = Receipt(str(rid), room, leg, 0, tokens, 1, 1 - len(found), over, tokens, not found, found)
+        self._state.set_receipts(0, self._receipts.add(kept))
+        return bool(found)
 
 
 def _continued(prompt: str, length: int) -> str:

@@ -123,5 +123,5 @@ def test_the_defaults_are_these_and_stay() -> None:
         "headroomPercent": 2,
         "policy": "CapToFit",
     }
-    assert stored["integrity"] == {"kvChecksum": "Enforce"}
+    assert stored["integrity"] == dict.fromkeys(("kvChecksum", "pageTagging", "pageScrubbing", "coverage"), "Enforce")
     assert stored["strategy"] == {"type": "Recreate"}

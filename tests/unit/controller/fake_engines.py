@@ -13,9 +13,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from kvfence.domain.asking import Fault, Reply
+from kvfence.engine.attestation import NONCE
 from kvfence.engine.door import PORT, DoorClient
 from kvfence.engine.web import Web
 from kvfence_engine.doorkeeper import Doorkeeper, Identity
+from kvfence_engine.integrity.classes import Finding
+from kvfence_engine.integrity.tally import Kind, Tally
 from kvfence_engine.state import Door, Grant, Rank, Server, SharedState
 
 _boots = itertools.count(1)
@@ -60,6 +63,14 @@ class FakeEngine:
     """In which words it refuses every admission."""
     told: list[dict[str, Any]] = field(default_factory=list)
     """What every admission said that it was handed, in their order."""
+    attests: bool = True
+    """Whether its rank says anything of its defences."""
+    defences: str = "Enforce"
+    """In which mode they run."""
+    found: dict[str, int] = field(default_factory=dict)
+    """What they found, by kind."""
+    repeats: bool = True
+    """Whether its rank repeats the nonces of those who ask."""
     before_admission: list[str] = field(default_factory=list)
     """`boot`: it starts anew before it hears the next admission."""
 
@@ -76,7 +87,25 @@ class FakeEngine:
         self._keeper = Doorkeeper(state, Identity(self.pool, self.pod, self.keys), lambda: None)
         limit = min(4096, self.pool_tokens) - 6
         state.set_server(Server(1, f"http-{number}", self.version, ranks=1, serving=True))
-        state.set_rank(Rank(0, 2, f"rank-{number}", self.pool_tokens, 1, limit, limit))
+        state.set_rank(Rank(0, 2, f"rank-{number}", self.pool_tokens, 1, limit, limit, integrity=self.integrity()))
+
+    def integrity(self) -> dict[str, Any]:
+        """What its rank says of its defences."""
+        tally = Tally()
+        tally.found.update({Kind(kind): count for kind, count in self.found.items()})
+        if not self.attests:
+            return {}
+        modes = dict.fromkeys(("pageTagging", "pageScrubbing", "coverage"), self.defences)
+        return {"version": "0.1.0", "selfTest": "passed", **modes, "pages": 9, **tally.as_dict()}
+
+    def repeat(self, nonce: str) -> None:
+        """Have its rank say that it has seen what an asker drew."""
+        (rank,) = self._state.ranks()
+        self._state.set_rank(replace(rank, attested=(*rank.attested, nonce)[-8:], integrity=self.integrity()))
+
+    def blow(self, finding: Finding, kind: str, source: str) -> None:
+        """Have its fuse blow."""
+        self._keeper.blow(finding, kind, source)
 
     @property
     def grant(self) -> Grant:
@@ -99,12 +128,15 @@ class FakeEngine:
         early = {"started": False, "nonces": []} if self.starting else {}
         return self._keeper.status() | early
 
-    def answer(self, method: str, port: int, path: str, body: bytes | None) -> tuple[int, dict[str, Any]]:
+    def answer(self, method: str, port: int, target: str, body: bytes | None) -> tuple[int, dict[str, Any]]:
+        path, _, query = target.partition("?")
         if (method, port, path) == ("GET", PORT, "/status"):
             return 200, self.status()
         if (method, port, path) == ("POST", PORT, "/admission"):
             return self._admit(body or b"")
         if (method, port, path) == ("GET", 30000, "/server_info"):
+            if query.startswith(f"{NONCE}=") and self.repeats:
+                self.repeat(query.partition("=")[2])
             return 200, {
                 "version": self.version,
                 "disaggregation_enable_kv_checksum": self.checksum,
@@ -145,7 +177,7 @@ class Wire(Web):
         await asyncio.sleep(0.1)
         if engine is None or engine.silent:
             return Reply(None, b"", 0.1, Fault.UNREACHABLE, "no connection")
-        status, said = engine.answer(method, parts.port or 0, parts.path, body)
+        status, said = engine.answer(method, parts.port or 0, f"{parts.path}?{parts.query}", body)
         return Reply(status, json.dumps(said).encode(), 0.1, None, "")
 
 

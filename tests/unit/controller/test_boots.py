@@ -38,7 +38,14 @@ def test_an_engine_that_starts_anew_is_proven_again_and_the_others_are_left_alon
         world.pending = True  # the kubelet reports the restart
         await world.settle()
         assert world.doors() == ["open"] * 3
-        assert [len(engine.told) for engine in (other, decode)] == untouched
+        # The other leg is told the key of the new boot, and nothing else.
+        assert [len(engine.told) for engine in (other, decode)] == [untouched[0], untouched[1] + 1]
+        assert decode.told[-1] | {"epoch": 0, "expires": 0, "partners": []} == decode.told[-2] | {
+            "epoch": 0,
+            "expires": 0,
+            "partners": [],
+        }
+        assert {one["key"] for one in decode.told[-1]["partners"]} == {first.status()["key"], other.status()["key"]}
         assert len(world.pairs) == proofs + 1
         assert [said["door"] for said in first.told[-2:]] == ["canary", "open"]
         assert world.conditions()["Ready"] == ("True", "Serving")

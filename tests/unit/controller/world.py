@@ -30,6 +30,7 @@ from kvfence.kube.client import Object
 from kvfence.kube.kinds import CONFIG_MAP, DEPLOYMENT, POD, SERVICE
 from kvfence.render.settings import Installation
 from kvfence.verify import pair_suite
+from kvfence.verify.evidence import Evidence
 from kvfence.verify.front_door import Front
 from tests.unit.controller.fake_engines import Doors, FakeEngine, Wire
 from tests.unit.controller.fake_kubernetes import FakeKubernetes
@@ -269,8 +270,13 @@ class World:
         limits: pair_suite.Limits,
         passes: Iterator[str],
         chance: object,
+        asked: Evidence,
     ) -> tuple[Verdict, ...]:
         """Stand in for `pair_suite.prove_pair`: takes a second, and every pass has to be known."""
+        assert asked.enforced == {"pageTagging", "pageScrubbing", "coverage"}
+        legs = {"prefill": subject.pair.prefill_url, "decode": subject.pair.decode_url}
+        hosts = {leg: url.split("/")[2].split(":")[0] for leg, url in legs.items()}
+        assert asked.hosts == {leg: host for leg, host in hosts.items() if self.wire.engines[host].door != "open"}
         self.pairs.append(Proof(now(), subject.name, limits))
         shown = list(passes)
         self.passes += shown

@@ -20,7 +20,7 @@ T = TypeVar("T")
 TYPES = {"prefill": RoleType.PREFILL, "decode": RoleType.DECODE}
 OTHER_IMAGE = IMAGE.replace("a" * 64, "b" * 64)
 PEERS = ("10.0.7.1:8998", "10.0.7.2:8998", "10.0.7.3:8998")
-SOUND = Facts("0.5.23", kv_checksum=True, reserved_decode_tokens=512, auto_truncates=False)
+SOUND = Facts("0.5.23", kv_checksum=True, reserved_decode_tokens=512, auto_truncates=False, repeats_nonce=True)
 SPECS = [
     spec(contextLength=context, integrity=integrity)
     for context in ({}, {"minimumTokens": 1000}, {"policy": "RequireFit"}, {"requestedTokens": 900})

@@ -12,10 +12,11 @@ from typing import Any
 from kvfence.api.v1alpha1.pool import PoolSpec, RoleType
 from kvfence.api.v1alpha1.status import PoolStatus
 from kvfence.domain.decisions import Admit, ProveFronts, ProvePairs, Step
-from kvfence.domain.engines import Boot, DoorState, Engine, Facts, Rank
+from kvfence.domain.engines import Attested, Boot, DoorState, Engine, Facts, Rank
 from kvfence.domain.observed import Nonces, Observed, Proof, Role
 from kvfence.domain.pods import PodFacts, Trouble
 from kvfence.domain.verdicts import Check, Outcome, Verdict
+from kvfence.engine.attestation import COUNTS
 
 REVISION = "abcdefghij"
 PREFILL_TOKENS, DECODE_TOKENS, REQUESTED = 1024, 4096, 4096
@@ -50,6 +51,19 @@ def pod(role: str, number: int = 0, *, started: bool = True, trouble: Trouble | 
     return PodFacts(name, f"uid-{name}", role, ip, False, started, started, IMAGE, trouble)
 
 
+def attested(**changes: Any) -> Attested:
+    """What a rank says whose defences are all enforced, and work."""
+    made = Attested(
+        version="0.1.0",
+        self_tested=True,
+        modes=dict.fromkeys(("pageTagging", "pageScrubbing", "coverage"), "Enforce"),
+        nonces=(),
+        counts=dict.fromkeys(COUNTS, 0),
+        found={},
+    )
+    return replace(made, **changes)
+
+
 def boot(name: str, tokens: int, *, page: int = 1, start: int = 1, ranks: int = 1) -> Boot:
     """The start number `start` of an engine: closed, and never told anything."""
     limit = max(0, min(REQUESTED - 1, tokens - 1) - 5)
@@ -60,7 +74,7 @@ def boot(name: str, tokens: int, *, page: int = 1, start: int = 1, ranks: int = 
         cap=0,
         peers=(),
         sglang="0.5.23",
-        ranks=tuple(Rank(index, tokens, page, limit) for index in range(ranks)),
+        ranks=tuple(Rank(index, tokens, page, limit, attested()) for index in range(ranks)),
     )
 
 
@@ -68,7 +82,7 @@ def engine(kind: RoleType, number: int = 0, *, tokens: int = 0, page: int = 1, s
     """An engine that has started and answers, its door closed."""
     role = kind.value.lower()
     size = tokens or {RoleType.PREFILL: PREFILL_TOKENS, RoleType.DECODE: DECODE_TOKENS}[kind]
-    facts = Facts("0.5.23", kv_checksum=True, reserved_decode_tokens=512, auto_truncates=False)
+    facts = Facts("0.5.23", kv_checksum=True, reserved_decode_tokens=512, auto_truncates=False, repeats_nonce=True)
     made = boot(f"{role}-{number}", size, page=page, start=start)
     return Engine(pod(role, number), kind, 8998, made, facts)
 

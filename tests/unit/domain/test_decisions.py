@@ -76,7 +76,7 @@ def test_a_pool_that_has_started_comes_up_step_by_step(page: int, cap: int) -> N
     assert isinstance(first.step, ProvePairs)
     assert pairs(first) == [("prefill-0", "decode-0"), ("prefill-1", "decode-0")]
     assert first.step.cap == cap
-    found = [Reason.VERSION_ALLOWED, Reason.ENGINES_STARTED, Reason.CONTEXT_CAPPED, Reason.CHECKSUM_ENFORCED]
+    found = [Reason.VERSION_ALLOWED, Reason.ENGINES_STARTED, Reason.CONTEXT_CAPPED, Reason.DEFENCES_ENFORCED]
     assert reasons(first) == [*found, Reason.PROVING]
 
     pairs_proven = done(measured, first.step)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -43,7 +44,7 @@ def _facts(**changes: object) -> Callable[[Observed], Observed]:
     return change
 
 
-def _rank(**changes: int) -> Callable[[Observed], Observed]:
+def _rank(**changes: Any) -> Callable[[Observed], Observed]:
     def change(observed: Observed) -> Observed:
         one = observed.engines[1]
         assert one.boot is not None

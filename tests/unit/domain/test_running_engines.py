@@ -118,7 +118,13 @@ def test_an_engine_that_has_not_started_says_nothing_of_the_others_image() -> No
 @pytest.mark.parametrize(
     ("observed", "status", "reason", "word"),
     [
-        (pool(), TRUE, Reason.CHECKSUM_ENFORCED, "All running engines report it as on: 3 of 3."),
+        (pool(), TRUE, Reason.DEFENCES_ENFORCED, "All ranks of all running engines (3) attest the KV checksum"),
+        (
+            replace(pool(), plugin_version="0.1.0.dev0"),
+            TRUE,
+            Reason.CHECKSUM_ENFORCED,
+            "All running engines report it as on: 3 of 3.",
+        ),
         (replace(pool(), engines=()), UNKNOWN, Reason.CHECKSUM_NOT_KNOWN, "No engine has said yet"),
         (pool(starting(decode())), UNKNOWN, Reason.CHECKSUM_NOT_KNOWN, "No engine has said yet"),
         (pool(decode(), says(prefill(), kv_checksum=False)), FALSE, Reason.CHECKSUM_OFF, "Pod prefill-0"),

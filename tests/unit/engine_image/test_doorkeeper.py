@@ -3,82 +3,19 @@
 from __future__ import annotations
 
 import base64
-import http.client
 import json
-import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from kvfence_engine import doorkeeper, limits
-from kvfence_engine.admission import Admission
-from kvfence_engine.control import BODY_LIMIT, Control
+from kvfence_engine import doorkeeper
+from kvfence_engine.control import BODY_LIMIT
 from kvfence_engine.doorkeeper import Doorkeeper, Identity
-from kvfence_engine.state import Door, Rank, Server, SharedState
-from tests.unit.engine_image.conftest import BOOT, Operator
-
-Admit = Callable[..., Admission]
-
-
-class Engine:
-    """Applies caps as the engine's processes do, in a thread; can be told to wait."""
-
-    def __init__(self, state: SharedState) -> None:
-        self.state = state
-        self.may_apply = threading.Event()
-        self.doors: list[Door] = []
-        """How the door stood while a cap was applied."""
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def start(self) -> None:
-        self.state.set_server(Server(1, BOOT.nonces[0], "0.5.23", ranks=2, serving=True))
-        for index in (0, 1):
-            self.state.set_rank(Rank(index, 2 + index, BOOT.nonces[1 + index], 1024 + index, 16, 1018, 1018))
-        self.may_apply.set()
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._over.set()
-        self.may_apply.set()
-        if self._thread.is_alive():
-            self._thread.join()
-
-    def _run(self) -> None:
-        while not self._over.wait(0.005):
-            self.may_apply.wait()
-            grant, server = self.state.grant(), self.state.server()
-            assert server is not None
-            if grant.epoch <= server.epoch:
-                continue
-            self.doors.append(grant.door)
-            for rank in self.state.ranks():
-                limit = limits.input_limit(grant.cap, 1018)
-                self.state.set_rank(replace(rank, epoch=grant.epoch, input_limit=limit))
-            self.state.set_server(replace(server, epoch=grant.epoch))
-
-
-@pytest.fixture
-def engine() -> Iterator[Engine]:
-    made = Engine(SharedState.create())
-    yield made
-    made.stop()
-
-
-@pytest.fixture
-def keeper(engine: Engine, operator: Operator, tmp_path: Path) -> Doorkeeper:
-    (tmp_path / "current").write_text(base64.b64encode(operator.public).decode() + "\n")
-    (tmp_path / "..data").mkdir()
-    (tmp_path / "broken").write_text("not a key")
-    return Doorkeeper(engine.state, Identity(BOOT.pool, BOOT.pod, tmp_path), lambda: None)
-
-
-def reason(reply: doorkeeper.Reply) -> tuple[int, object]:
-    return reply.status, reply.body.get("reason")
+from kvfence_engine.integrity.classes import Finding
+from kvfence_engine.state import Door, Grant, Rank, Server
+from tests.unit.engine_image.conftest import BOOT, Admit, Engine, Operator, ask, reason
 
 
 def test_a_starting_engine_takes_no_admission(
@@ -187,30 +124,26 @@ def test_keys_are_read_anew_for_each_admission(
     assert reason(keeper.admit(new.body(admit(epoch=3)))) == (403, "NoKeys")
 
 
+def test_an_admission_that_could_not_be_taken_back_is_refused(
+    engine: Engine, keeper: Doorkeeper, operator: Operator, admit: Admit
+) -> None:
+    engine.start()
+    most = tuple(f"{n:064x}" for n in range(972))  # they fit, and nothing beside them
+    said = keeper.admit(operator.body(admit(passes=most)))
+    assert reason(said) == (400, "Malformed")
+    assert "too many" in said.body["message"]
+    assert engine.state.grant() == Grant()
+    assert keeper.admit(operator.body(admit(passes=most[:950]))).status == 200
+    keeper.blow(Finding.ESCAPED, "A" * 64, "partner " + "h" * 253 + ":65535")
+    assert engine.state.grant().door is Door.TAINTED
+
+
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"message":"?","signature":""}', b'{"message":1}', b"[" * 100_000])
 def test_a_body_that_is_no_admission_is_refused(keeper: Doorkeeper, body: bytes) -> None:
     assert reason(keeper.admit(body)) == (400, "Malformed")
 
 
 # --- over HTTP ---
-
-
-@pytest.fixture
-def port(keeper: Doorkeeper) -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        free = int(probe.getsockname()[1])
-    Control(("127.0.0.1", free), keeper)
-    return free
-
-
-def ask(port: int, method: str, path: str, body: bytes | None = None, length: str = "") -> tuple[int, object]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-    connection.request(method, path, body, {"Content-Length": length} if length else {})
-    answer = connection.getresponse()
-    found = answer.status, json.loads(answer.read())
-    connection.close()
-    return found
 
 
 def test_probes_follow_the_engine_and_the_door(
@@ -222,7 +155,7 @@ def test_probes_follow_the_engine_and_the_door(
     assert ask(port, "GET", "/ready") == (503, {"ready": False})
     assert ask(port, "POST", "/admission", operator.body(admit()))[0] == 200
     assert ask(port, "GET", "/ready") == (200, {"ready": True})
-    assert ask(port, "GET", "/status") == (200, keeper.status())
+    assert ask(port, "GET", "/status") == (200, json.loads(json.dumps(keeper.status())))
     keeper.shut(Door.DRAINING)
     assert ask(port, "GET", "/ready") == (503, {"ready": False})
 

@@ -46,12 +46,40 @@ RFC_8032 = {
         ),
     ),
 }
+SECRETS = (
+    "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60",
+    "4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb",
+    "c5aa8df43f9f837bedb7442f31dcb7b166d38535076f094b85ce3a2e0b4458f7",
+    "833fe62409237b9d62ec77587520911e9a759cec1d19755b7da901b96dca3d42",
+)
+"""Private keys of the same examples, in the same order."""
 ORDER = 2**252 + 27742317777372353535851937790883648493
 
 
 @pytest.mark.parametrize(("key", "message", "signature"), RFC_8032.values(), ids=RFC_8032.keys())
 def test_the_standard_s_examples_are_accepted(key: str, message: bytes, signature: str) -> None:
     assert ed25519.verify(bytes.fromhex(key), message, bytes.fromhex(signature))
+
+
+@pytest.mark.parametrize(("secret", "name"), list(zip(SECRETS, RFC_8032, strict=True)), ids=RFC_8032.keys())
+def test_the_standard_s_examples_are_made(secret: str, name: str) -> None:
+    key, message, signature = RFC_8032[name]
+    assert ed25519.public_key(bytes.fromhex(secret)).hex() == key
+    assert ed25519.sign(bytes.fromhex(secret), message).hex() == signature
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(min_size=32, max_size=32), st.binary(max_size=300))
+def test_it_signs_as_another_implementation_does(secret: bytes, message: bytes) -> None:
+    private = Ed25519PrivateKey.from_private_bytes(secret)
+    assert ed25519.public_key(secret) == private.public_key().public_bytes_raw()
+    assert ed25519.sign(secret, message) == private.sign(message)
+
+
+@pytest.mark.parametrize("seed", [b"", bytes(31), bytes(64)])
+def test_a_private_key_of_another_length_signs_nothing(seed: bytes) -> None:
+    with pytest.raises(ValueError, match="a private key has 32 bytes"):
+        ed25519.sign(seed, b"")
 
 
 def openssl_says(key: bytes, message: bytes, signature: bytes) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kvfence_engine.cutting import Cutter
 from kvfence_engine.gate import PASSED, Gate, Passed
 from kvfence_engine.middleware import DoorMiddleware
 from kvfence_engine.requests import Refused
@@ -54,10 +55,15 @@ class Asked:
     inside: Inside
     state: SharedState
     started: int = 0
+    nonces: list[tuple[str, int]] = field(default_factory=list)
+    """Each with how many requests had reached the application before it was told."""
 
     def __post_init__(self) -> None:
         self.gate = Gate(self.state, disaggregated=False)
-        self.door = DoorMiddleware(self.inside, self.gate, self.start)
+        self.door = DoorMiddleware(self.inside, self.gate, Cutter(), self.start, self.draw)
+
+    def draw(self, nonce: str) -> None:
+        self.nonces.append((nonce, len(self.inside.seen)))
 
     def start(self) -> None:
         self.started += 1
@@ -71,6 +77,7 @@ class Asked:
         sent: bytes | object = None,
         method: str = "POST",
         headers: tuple[tuple[bytes, bytes], ...] = (),
+        query: bytes = b"",
     ) -> tuple[int, str]:
         raw = sent if isinstance(sent, bytes) else json.dumps(sent).encode()
         half = len(raw) // 2
@@ -85,6 +92,7 @@ class Asked:
             got.append(message)
 
         scope: Message = {"type": "http", "method": method, "path": path, "headers": list(headers)}
+        scope["query_string"] = query
         asyncio.run(self.door(scope, receive, send))
         assert [message["type"] for message in got].count("http.response.start") == 1
         return got[0]["status"], b"".join(message.get("body", b"") for message in got[1:]).decode()
@@ -120,6 +128,45 @@ def test_an_open_door_hands_the_body_on_as_it_came(asked: Asked, path: str) -> N
 def test_what_only_observes_passes_a_closed_door(asked: Asked) -> None:
     assert asked.ask("/server_info", method="GET")[0] == 200
     assert asked.inside.seen == [("/server_info", b"", None)]
+
+
+NONCE = "0123456789abcdefABCDEF"
+
+
+@pytest.mark.parametrize("nonce", [NONCE, NONCE[:16], "f" * 64])
+def test_a_nonce_is_taken_before_the_ranks_are_asked_and_through_a_closed_door(asked: Asked, nonce: str) -> None:
+    assert asked.ask("/server_info", method="GET", query=f"a=1&kvfence_nonce={nonce}".encode())[0] == 200
+    assert asked.nonces == [(nonce, 0)]
+    assert [path for path, _, _ in asked.inside.seen] == ["/server_info"]
+
+
+MALFORMED = {
+    "empty": b"kvfence_nonce=",
+    "no value": b"kvfence_nonce",
+    "too short": b"kvfence_nonce=" + b"a" * 15,
+    "too long": b"kvfence_nonce=" + b"a" * 65,
+    "no hexadecimal digits": b"kvfence_nonce=" + b"g" * 16,
+    "a line of a log": b"kvfence_nonce=" + b"a" * 16 + b"%0Aroot",
+    "an end of line": b"kvfence_nonce=" + b"a" * 16 + b"%0A",
+    "two": b"kvfence_nonce=" + b"a" * 16 + b"&kvfence_nonce=" + b"b" * 16,
+    "one and an empty one": b"kvfence_nonce=" + b"a" * 16 + b"&kvfence_nonce=",
+    "not ASCII": b"kvfence_nonce=" + b"\xff" * 16,
+    "digits of another script": b"kvfence_nonce=" + "\u0661".encode() * 16,
+    "escaped digits of another script": b"kvfence_nonce=" + b"%D9%A1" * 16,
+    "no UTF-8": b"kvfence_nonce=" + b"%FF" * 16,
+}
+
+
+@pytest.mark.parametrize("query", MALFORMED.values(), ids=MALFORMED.keys())
+def test_a_nonce_that_is_none_is_refused_and_no_rank_is_asked(asked: Asked, query: bytes) -> None:
+    status, text = asked.ask("/server_info", method="GET", query=query)
+    assert (status, json.loads(text)["type"]) == (400, "BadNonce")
+    assert (asked.nonces, asked.inside.seen) == ([], [])
+
+
+def test_who_asks_without_a_nonce_gets_the_answer_and_draws_none(asked: Asked) -> None:
+    assert asked.ask("/server_info", method="GET", query=b"a=1&b")[0] == 200
+    assert asked.nonces == []
 
 
 def test_an_open_door_has_no_other_paths(asked: Asked) -> None:

@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 
-from kvfence_engine.state import MAX_RANKS, Door, Grant, Rank, Server, SharedState, stored_at
+from kvfence_engine.state import (
+    MAX_RANKS,
+    Alarm,
+    Blown,
+    Door,
+    Grant,
+    Partner,
+    Rank,
+    Server,
+    SharedState,
+    fits,
+    stored_at,
+)
 
-GRANT = Grant(Door.CANARY, 3, 1000, ("10.0.0.1:8998",), ("ab" * 32,))
+PARTNERS = (Partner("10.0.0.1:8901", "10.0.0.1:8998", "A" * 43 + "="), Partner("10.0.0.2:8901", "", "B" * 43 + "="))
+BLOWN = Blown("Contained", "OtherBytes", "rank 0", 1.5)
+GRANT = Grant(Door.CANARY, 3, 1000, ("10.0.0.1:8998",), ("ab" * 32,), PARTNERS, BLOWN)
 SERVER = Server(7, "n", "0.5.23", ranks=2)
 
 
@@ -60,6 +75,25 @@ def test_every_rank_fits_and_no_more() -> None:
     assert state.ranks() == (rank(MAX_RANKS - 1),)
     with pytest.raises(ValueError, match="not below"):
         state.set_rank(rank(MAX_RANKS))
+
+
+def test_each_rank_has_an_alarm_of_its_own_and_nothing_found_before_it_sounds() -> None:
+    state = SharedState.create()
+    longest = Alarm(10**9, "K" * 32, "K" * 32, "K" * 32, "h" * 253 + ":65535")
+    state.set_alarm(MAX_RANKS - 1, longest)
+    assert [state.alarm(index) for index in (0, MAX_RANKS - 2, MAX_RANKS - 1)] == [Alarm(), Alarm(), longest]
+    assert state.ranks() == ()
+
+
+def test_a_grant_leaves_room_for_the_reason_to_take_it_back() -> None:
+    state = SharedState.create()
+    most = [Grant(passes=tuple(f"{n:064x}" for n in range(count))) for count in (950, 972)]
+    assert [fits(grant) for grant in most] == [True, False]
+    with pytest.raises(ValueError, match="room to take it back"):
+        state.set_grant(most[1])
+    for grant in (most[0], replace(most[0], blown=Blown("Contained", "K" * 64, "h" * 300, 1.5))):
+        state.set_grant(grant)
+        assert state.grant() == grant
 
 
 def test_a_long_reason_is_cut_and_stays_text() -> None:

@@ -10,6 +10,7 @@ import pytest
 from kvfence.kube.client import Kubernetes
 from kvfence.kube.kinds import POD
 from kvfence_engine import middleware
+from kvfence_engine.cutting import Cutter
 from kvfence_engine.gate import Gate
 from kvfence_engine.middleware import DoorMiddleware
 from kvfence_engine.state import Door, Grant, SharedState
@@ -42,7 +43,8 @@ def test_a_body_over_the_limit_is_refused_before_it_is_read_to_its_end(
     async def send(message: Any) -> None:
         got.append(message)
 
-    door = DoorMiddleware(application, Gate(state, disaggregated=False), lambda: None)
+    gate = Gate(state, disaggregated=False)
+    door = DoorMiddleware(application, gate, Cutter(), lambda: None, lambda _: None)
     scope: Any = {"type": "http", "method": "POST", "path": "/v1/completions", "headers": []}
     asyncio.run(door(scope, receive, send))
     assert got[0]["status"] == status

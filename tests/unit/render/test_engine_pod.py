@@ -205,3 +205,18 @@ def test_what_the_crd_refuses_is_refused_in_words_when_it_came_around_it(change:
 def test_ports_are_those_that_the_api_keeps_free() -> None:
     assert sorted(TAKEN_PORTS) == [engine_command.DOOR_PORT, engine_command.HTTP_PORT]
     assert launcher.PORT == engine_command.DOOR_PORT
+
+
+@pytest.mark.parametrize("name", ["pageTagging", "pageScrubbing", "coverage"])
+def test_a_defence_is_switched_on_as_the_pool_says(name: str) -> None:
+    flag = {"pageTagging": "--page-tagging", "pageScrubbing": "--page-scrubbing", "coverage": "--coverage"}[name]
+    for mode in ("Enforce", "Observe", "Disabled"):
+        arguments = engine(template(spec(integrity={name: mode})))["args"]
+        own = arguments[: arguments.index("--")]
+        assert own[own.index(flag) + 1] == mode
+        assert own.count("Enforce") == (3 if mode == "Enforce" else 2)
+
+
+def test_a_kvfence_engine_from_before_the_defences_gets_no_flag_of_theirs() -> None:
+    made = pod_template(POOL, spec(), role(spec()), REVISION, INJECTION_IMAGE, defended=False)
+    assert not {"--page-tagging", "--page-scrubbing", "--coverage"} & set(engine(made)["args"])

@@ -38,6 +38,10 @@ class StubPair:
         self.at_once -= 1
         return self.spoil(question, tokens, self._answer(question, tokens))
 
+    async def ask_leg(self, pair: Pair, question: Question, room: int, leg: str) -> Answer:
+        answer = await self.ask(pair, question, room)
+        return answer.prefill if leg == "prefill" else answer.decode
+
     def _answer(self, question: Question, tokens: int) -> PairAnswer:
         if question.pass_ not in self.passes:
             return both(refusal(503))

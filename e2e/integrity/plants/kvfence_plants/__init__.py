@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import multiprocessing
 
-from . import arming, door, intake, kv_bytes, metadata, page_pool, page_table, prefix, transfer
+from . import arming, door, dying, intake, kv_bytes, metadata, page_pool, page_table, prefix, transfer
 
 _SCHEDULER = "run_scheduler_process"
 
@@ -21,6 +21,6 @@ def install() -> None:
     if multiprocessing.parent_process() is None:
         door.plant()
     elif getattr(target, "__name__", "") == _SCHEDULER:
-        for part in (intake, prefix, kv_bytes, metadata, transfer, page_table, page_pool):
+        for part in (intake, prefix, kv_bytes, metadata, transfer, dying, page_table, page_pool):
             part.plant()
         arming.tell("loaded")

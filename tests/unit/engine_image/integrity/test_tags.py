@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -243,3 +244,38 @@ class Tags(RuleBasedStateMachine):
 
 
 TestTags = Tags.TestCase
+
+
+# --- faults that canaries ask for ---
+
+
+@given(
+    held=st.lists(st.sampled_from([MINE, OTHER]), min_size=PAGES - 1, max_size=PAGES - 1),
+    drilled=st.lists(st.integers(1, PAGES - 1), max_size=PAGES),
+    owner=st.sampled_from([None, 33]),
+    writer=st.sampled_from([None, 0, 33]),
+)
+def test_pages_that_were_disguised_have_their_own_tags_again(
+    held: list[int], drilled: list[int], owner: int | None, writer: int | None
+) -> None:
+    tags = table()
+    pages = at(*range(1, PAGES))
+    tags.take(pages, np.array(held), written=False)
+    tags.arrived(pages[::2], MINE)
+    tags.label(pages[::3], pages[::3] + 70)
+    before = [list(getattr(tags, name)) for name in ("_owner", "_content", "_writer")]
+    kept = tags.disguise(at(*drilled), owner=owner, writer=writer)
+    tags.restore(at(*drilled), kept)
+    assert [list(getattr(tags, name)) for name in ("_owner", "_content", "_writer")] == before
+    assert tags.conflicts() == 0
+
+
+def test_a_disguise_is_found_in_these_pages_alone() -> None:
+    tags = table()
+    tags.take(at(1, 2, 3), MINE, written=True)
+    tags.label(at(1, 2), at(71, 72))
+    foreign = tags.disguise(at(2), owner=OTHER)
+    assert judged(tags, at(1, 2, 3), MINE, at(71, 72, 0)) == [Verdict.FINE, Verdict.FOREIGN, Verdict.FINE]
+    tags.restore(at(2), foreign)
+    tags.disguise(at(3), writer=0)
+    assert judged(tags, at(1, 2, 3), MINE) == [Verdict.FINE, Verdict.FINE, Verdict.UNWRITTEN]
