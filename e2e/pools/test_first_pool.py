@@ -106,6 +106,32 @@ def test_the_longest_prompt_that_fits_is_refused(brought: Brought, advertised: i
         assert usage(said, form)["prompt_tokens"] == advertised - LEFT_OF_A_CONTEXT, name
 
 
+DRILLS = {
+    "prefill": {"ForeignPage": 1, "UnwrittenPage": 1},
+    "decode": {"Coverage": 1, "ForeignPage": 1, "OtherBytes": 1, "UnwrittenPage": 1},
+}
+"""The faults that an admission has in each engine, and that its defences find."""
+
+
+@POOLS
+def test_a_defence_is_off_or_was_not_tried_in_an_engine_that_serves(brought: Brought, advertised: int) -> None:
+    said = brought.pool.conditions()
+    assert (said["IntegrityEnforced"]["status"], said["IntegrityEnforced"]["reason"]) == ("True", "DefencesEnforced")
+    assert said["Secured"]["status"] == "True"
+    doors = {role: brought.pool.door(brought.pool.engines(role)[0]) for role in ENGINES}
+    for role, door in doors.items():
+        (rank,) = door["ranks"]
+        attested = rank["integrity"]
+        assert {attested[name] for name in ("pageTagging", "pageScrubbing", "coverage")} == {"Enforce"}
+        assert (attested["selfTest"], attested["found"], attested["pagesRetired"]) == ("passed", {}, 0)
+        assert attested["pagesVerified"] == attested["pagesExpected"] > 0
+        assert attested["drills"] == DRILLS[role]
+        assert door["blown"] is None
+        (partner,) = door["partners"]
+        (other,) = (door for name, door in doors.items() if name != role)
+        assert partner["key"] == other["key"]
+
+
 @POOLS
 @pytest.mark.parametrize("form", FORMS)
 def test_a_prompt_that_does_not_fit_is_not_refused_at_once(

@@ -119,7 +119,7 @@ class Process:
 
 
 def play(scene: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(asyncio.wait_for(scene(), 30))
+    asyncio.run(asyncio.wait_for(scene(), 10))
 
 
 def check_503(client: Client) -> None:

@@ -29,9 +29,11 @@ from kvfence_engine.state import Alarm
 state.set_alarm(0, Alarm(**json.loads(os.environ["SOUNDS"])))
 """
 WAIT = """
-while state.grant().blown is None:
+deadline = time.monotonic() + 20
+while state.grant().blown is None and time.monotonic() < deadline:
     time.sleep(0.01)
-print(state.grant().door.value, state.grant().blown.finding, state.grant().blown.source, flush=True)
+if blown := state.grant().blown:
+    print(state.grant().door.value, blown.finding, blown.source, flush=True)
 """
 OPENED, ENDS = ADMITTED.split('print("the prompt of a user", flush=True)\n')
 
