@@ -79,7 +79,7 @@ def test_what_was_left_out_is_stored_with_its_default(pools_api: Stage, namespac
         "router": {"replicas": 1},
         "disaggregation": {"transferBackend": "Mooncake", "bootstrapPort": 8998, "transferTimeoutSeconds": 300},
         "contextLength": {"requestedTokens": 4096, "reserveTokens": 0, "headroomPercent": 2, "policy": "CapToFit"},
-        "integrity": {"kvChecksum": "Enforce"},
+        "integrity": dict.fromkeys(("kvChecksum", "pageTagging", "pageScrubbing", "coverage"), "Enforce"),
         "advisories": {"action": "Block"},
         "strategy": {"type": "Recreate"},
     }

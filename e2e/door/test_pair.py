@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 import re
+import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
@@ -276,6 +277,7 @@ INTERNAL: dict[str, dict[str, Any]] = {
     "FakeHost": {"bootstrap_host": "2.2.2.2"},
     "UnknownPeer": {"bootstrap_host": "10.9.9.9"},
     "NoRoom": {"bootstrap_room": None},
+    "CanaryRid": {"rid": "kvfence-drill-ForeignPage-1"},
 }
 
 
@@ -287,6 +289,25 @@ def test_internal_fields_are_refused_on_each_leg(
     for name, leg, path in legs(admitted):
         said = leg.ask(path, inferring(admitted, path) | fields | {"stream": stream})
         assert (said.status, said.json["type"]) == (400, why), (name, path)
+
+
+def test_a_room_is_good_for_one_request_on_each_leg(admitted: Legs) -> None:
+    for leg in admitted.values():
+        asked = body(admitted, prompt="x" * 1500)
+        assert leg.ask("/v1/completions", asked).status == 400, "too long, and its room is used up"
+        again = leg.ask("/v1/completions", asked | {"prompt": "x"})
+        assert (again.status, again.json["type"]) == (409, "SeenBefore")
+
+
+def test_whoever_asks_for_evidence_is_answered_by_every_rank_of_now(admitted: Legs) -> None:
+    for leg in admitted.values():
+        nonce = secrets.token_hex(16)
+        assert leg.ask("/server_info?kvfence_nonce=not-hexadecimal").json["type"] == "BadNonce"
+        states = leg.ask(f"/server_info?kvfence_nonce={nonce}").json["internal_states"]
+        ranks = leg.status()["ranks"]
+        assert [nonce in said["attested"] for said in ranks] == [True] * len(ranks)
+        assert [nonce in state["kvfence"]["attested"] for state in states] == [True] * len(states)
+        assert states[0]["kvfence"]["nonce"] == ranks[0]["nonce"]
 
 
 def test_a_header_cannot_choose_the_rank(admitted: Legs) -> None:
