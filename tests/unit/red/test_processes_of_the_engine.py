@@ -20,7 +20,7 @@ from kvfence_engine.hooks import HookError
 from kvfence_engine.integrity.modes import Modes, encode
 from kvfence_engine.ranks import Ranked
 from kvfence_engine.serving import Serving
-from kvfence_engine.state import Door, Grant, Rank, Server, SharedState
+from kvfence_engine.state import Alarm, Door, Grant, Rank, Server, SharedState
 from tests.unit.engine_image.conftest import BOOT, Operator
 
 
@@ -103,6 +103,29 @@ def test_a_rank_whose_hook_was_replaced_gives_up_before_it_is_ready(monkeypatch:
     monkeypatch.setattr(InPlace, "broken", True)
     with pytest.raises(GivenUp, match="scheduler: the hook at x was replaced"):
         rank_process(SharedState.create())
+
+
+def test_a_pool_with_retired_pages_is_told_as_the_smaller_pool_that_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = SharedState.create()
+    made, _ = rank_process(state)
+    assert [(rank.pool_tokens, rank.boot_input_limit) for rank in state.ranks()] == [(1024, 1018)]
+    monkeypatch.setattr(made._integrity, "retired_tokens", lambda: 24)
+    made._changed()
+    assert [(rank.pool_tokens, rank.boot_input_limit) for rank in state.ranks()] == [(1000, 994)]
+
+
+def test_a_rank_whose_hook_was_replaced_later_taints_its_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = SharedState.create()
+    made, scheduler = rank_process(state)
+    state.set_server(Server(1, "n-http", "0.5.23", ranks=1, asked=("ab" * 16,)))
+    answer = SimpleNamespace(internal_state={})
+    made._tell(answer, scheduler)
+    assert state.alarm(0) == Alarm()
+    assert answer.internal_state["kvfence"]["attested"] == ["ab" * 16]
+    assert [rank.attested for rank in state.ranks()] == [("ab" * 16,)]
+    monkeypatch.setattr(InPlace, "broken", True)
+    made._tell(answer, scheduler)
+    assert state.alarm(0).escaped == "HookMissing"
 
 
 def test_a_prompt_over_the_cap_is_refused_where_its_tokens_are_counted() -> None:
