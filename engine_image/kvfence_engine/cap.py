@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from kvfence_engine import limits
+from kvfence_engine.key_material import strike
 
 EPOCH_KEY = "kvfence_epoch"
 CAP_KEY = "kvfence_cap"
 """Of the message `SetInternalStateReq`, which takes numbers alone. SGLang hands it to all ranks in order with requests,
 so that ranks which compute one request together change their limits at the same place.
 """
-
-_KEY_MATERIAL = ("api_key", "admin_api_key", "ssl_keyfile_password")
 
 
 class TokenizerCap:
@@ -81,11 +80,3 @@ class SchedulerCap:
         if self._cap:
             info["context_length"] = min(self._cap, info.get("context_length") or self._cap)
         strike(info)
-
-
-def strike(info: dict[str, Any]) -> None:
-    """Take key material out of what `/server_info` says; the command line too, if it may hold some."""
-    if any(info.get(name) for name in _KEY_MATERIAL):
-        info.update({name: None for name in _KEY_MATERIAL if name in info})
-        if "launch_command" in info:
-            info["launch_command"] = None

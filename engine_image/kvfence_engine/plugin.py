@@ -5,9 +5,10 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pkgutil
+import sys
 from importlib import import_module
 
-from kvfence_engine import settings, versions
+from kvfence_engine import key_material, settings, versions
 from kvfence_engine.faults import give_up
 from kvfence_engine.state import SharedState
 
@@ -26,6 +27,7 @@ def install() -> None:
     except (KeyError, OSError, ValueError) as error:
         give_up(None, who, f"no launcher: start SGLang as `python -m kvfence_engine.launcher` ({type(error).__name__})")
     try:
+        key_material.keep_out_of_the_log(_keys())
         version = str(import_module("sglang").__version__)
         refused = versions.refuse_version(version) or versions.refuse_settings(os.environ)
         if refused is None and who in _HOOKED:
@@ -41,6 +43,12 @@ def install() -> None:
 def is_installed() -> bool:
     """Whether the hooks of this process are in place."""
     return bool(_installed)
+
+
+def _keys() -> set[str]:
+    """Return the keys that this process knows."""
+    handed = getattr(multiprocessing.current_process(), "_args", ())
+    return key_material.on_the_command_line(sys.argv) | key_material.in_objects(handed)
 
 
 def _process() -> str:

@@ -1,11 +1,11 @@
-"""A cap changes what an engine checks and what it says, and a lower one more so; key material is said to nobody."""
+"""A cap changes what an engine checks and what it says, and a lower one more so."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
 
-from kvfence_engine.cap import SchedulerCap, TokenizerCap, strike
+from kvfence_engine.cap import SchedulerCap, TokenizerCap
 
 
 def manager() -> Any:
@@ -51,12 +51,3 @@ def test_a_rank_checks_the_cap_and_never_more_than_it_had() -> None:
     told: dict[str, Any] = {}
     cap.tell(told)
     assert told == {"context_length": 4096}
-
-
-def test_key_material_is_struck_out_with_the_command_that_held_it() -> None:
-    told = {"api_key": "k-1", "admin_api_key": None, "launch_command": "serve --api-key k-1", "model_path": "m"}
-    strike(told)
-    assert told == {"api_key": None, "admin_api_key": None, "launch_command": None, "model_path": "m"}
-    plain = {"api_key": None, "launch_command": "serve"}
-    strike(plain)
-    assert plain == {"api_key": None, "launch_command": "serve"}
