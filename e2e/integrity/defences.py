@@ -33,16 +33,8 @@ STOPS: dict[Defence, tuple[str, ...]] = {
 """By defence, the names of attacks that come to nothing when it is on."""
 
 OPEN = {"prefill": "open", "decode": "open"}
-CLOSES: dict[Defence, dict[str, dict[str, str]]] = {
-    TAGGING: {"swap-table": {"prefill": "tainted", "decode": "tainted"}},
-    SCRUBBING: {"late-write": {"prefill": "open", "decode": "tainted"}},
-    ALL: {
-        "swap-table": {"prefill": "tainted", "decode": "tainted"},
-        "late-write": {"prefill": "open", "decode": "tainted"},
-    },
-}
-"""By defence and attack, the doors after it, where it closes any although the fuse is told to bear what is contained.
-
-After `swap-table` a request that ran already may have read what is not its own, so both engines close. `late-write`
-takes so many pages from decode that its pool does not hold the cap any more.
+_BOTH = {"prefill": "tainted", "decode": "tainted"}
+CLOSES: dict[Defence, dict[str, dict[str, str]]] = {TAGGING: {"swap-table": _BOTH}, ALL: {"swap-table": _BOTH}}
+"""By defence and attack, the doors after it, where it closes any although the fuse is told to bear what is contained:
+after `swap-table` a request that ran already may have read what is not its own.
 """

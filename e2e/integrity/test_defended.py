@@ -118,7 +118,7 @@ def test_what_was_stopped_was_counted(played: Played) -> None:
     assert KINDS[played.defence] <= {kind for met in played.met.values() for kind, count in met.moved.items() if count}
 
 
-def test_engines_close_at_once_when_something_escaped_or_pages_are_short_and_only_then(played: Played) -> None:
+def test_both_engines_close_at_once_when_something_escaped_and_only_then(played: Played) -> None:
     closes = CLOSES.get(played.defence, {})
     for name, met in played.met.items():
         assert met.doors == closes.get(name, OPEN), name
