@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from e2e.errors import StageError
 
 if TYPE_CHECKING:
     from e2e.cluster.kubectl import Kubectl
@@ -22,8 +25,22 @@ def is_there(kubectl: Kubectl) -> bool:
 
 
 def wait_until_served(kubectl: Kubectl) -> None:
-    """Return once the API takes pools."""
-    kubectl.run("wait", "--for=condition=Established", f"crd/{CRD_NAME}", f"--timeout={_SERVED_SECONDS}s")
+    """Return once the API takes pools.
+
+    Raises:
+        StageError: it does not in time.
+    """
+    begun = time.monotonic()
+    while not _is_established(kubectl):  # `kubectl wait` gives up at once on one that has no conditions yet
+        if time.monotonic() > begun + _SERVED_SECONDS:
+            raise StageError(f"{CRD_NAME} is not served after {_SERVED_SECONDS} s")
+        time.sleep(0.1)
+
+
+def _is_established(kubectl: Kubectl) -> bool:
+    status = kubectl.get("crd", CRD_NAME).get("status") or {}
+    conditions = status.get("conditions") or ()
+    return any((one["type"], one["status"]) == ("Established", "True") for one in conditions)
 
 
 def apply(kubectl: Kubectl) -> None:

@@ -19,13 +19,27 @@ from e2e.engines.keeper import LOOK_SECONDS
 from e2e.engines.servers import Server
 
 GONE_SECONDS = 3.0
+KEY = "KEY-OF-THE-ADMIN-7QX4"
+"""Of SGLang's own control endpoints, which the door does not serve: the other paths go on without it."""
 
 
 @pytest.fixture(scope="module")
 def engine(injection: Injection, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """One server without a partner, behind the door. Each test takes it as the one before left it, and starts it."""
-    with started(injection, tmp_path_factory.mktemp("logs"), Server("alone")) as (made,):
+    alone = Server("alone", extra=("--admin-api-key", KEY))
+    with started(injection, tmp_path_factory.mktemp("logs"), alone) as (made,):
         yield made
+
+
+def test_a_key_of_the_engine_is_in_its_log_or_in_what_it_shows(engine: Engine) -> None:
+    log = engine.log.read_text(errors="replace")
+    assert "'admin_api_key': '[struck out]'" in log, "SGLang logs its arguments"
+    assert KEY not in log
+    for path in ("/server_info", "/get_server_info", "/model_info", "/v1/models", "/v1/loads"):
+        said = engine.ask(path)
+        assert said.status == 200, path
+        assert KEY not in said.text, path
+    assert KEY not in json.dumps(engine.status())
 
 
 def again(engine: Engine) -> None:
