@@ -71,7 +71,7 @@ def _verified(view: View) -> Line | None:
         "Verified on the running servers:",
         (
             f"version       SGLang {', '.join(sorted(versions))}",
-            f"KV checksum   {view.conditions['IntegrityEnforced'].message}",
+            f"KV            {view.conditions['IntegrityEnforced'].message}",
             f"door          {plugin}",
             *closed,
         ),
@@ -84,8 +84,8 @@ def _pair_proven(view: View) -> Line | None:
     if view.reason("TrafficAdmitted") not in after and not view.holds("IsolationVerified"):
         return None
     return Line(
-        "Proven as a pair: marker prompts came back to whoever had sent them and to nobody else, and prompts around "
-        "the cap were answered whole or refused."
+        "Proven as a pair: marker prompts came back to whoever had sent them and to nobody else, prompts around the "
+        "cap were answered whole or refused, and faults that were put into a canary's own pages were found."
     )
 
 
